@@ -61,7 +61,8 @@ demo-kafka: .venv/run.stamp
 
 test-reference: setup
 	ABERS_BACKEND=reference $(BIN)/pytest --hypothesis-profile=again -m "not once and not simulation" \
-	    tests/engine tests/conformance tests/golden
+	    tests/engine/calibration tests/engine/regression tests/engine/test_backends.py \
+	    tests/engine/test_checks.py tests/engine/test_stateful.py tests/conformance
 
 test-sanitized: setup
 	scripts/test-sanitized
@@ -103,7 +104,7 @@ soak: setup
 lock: setup
 	scripts/lock
 
-# Everything of a release but the upload; CONTRIBUTING.md has the section "Releasing".
+# Everything of a release but the upload; see docs/releasing.md.
 release-check:
 	scripts/release-check
 

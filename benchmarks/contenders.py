@@ -16,7 +16,7 @@ from venn_abers.venn_abers import calc_p0p1, calc_probs
 
 from abers import VennAbers
 from abers import reference as _reference
-from abers.reference import LEARN, PREDICT, REMOVE
+from abers.arrays import LEARN, PREDICT, REMOVE
 from benchmarks import rivals
 
 if TYPE_CHECKING:

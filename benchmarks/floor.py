@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abers.reference import LEARN, PREDICT, REMOVE
+from abers.arrays import LEARN, PREDICT, REMOVE
 from benchmarks import rivals
 from benchmarks.contenders import NATIVE, Abers, Compiled
 from benchmarks.page import Key, Section, size, table

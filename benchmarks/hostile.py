@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abers import VennAbers
-from abers.reference import LEARN, PREDICT, REMOVE
+from abers.arrays import LEARN, PREDICT, REMOVE
 from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import UNIT, WEIGHTED, Hostile, hostile
 from benchmarks.timing import NOISE, Spread, digits, seconds, undisturbed

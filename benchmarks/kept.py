@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from abers.stream import Events, Label, Prediction, Processor, Settings
 from abers_connectors.files.compression import packer
+from abers_connectors.files.formats import FileFormat
 from abers_connectors.replay.run import Run
 from abers_connectors.sinks.destination import OutputStream
 from abers_connectors.sinks.text import TextSink, row_encoder
@@ -89,7 +90,9 @@ def over_a_stream(n: int) -> list[tuple[int, int]]:
     """Sample events taken and resident bytes, ten times over a stream of n observations."""
     settings = Settings(window=WINDOW, dedup_max_ids=WINDOW, label_timeout=WINDOW)
     events = 2 * n - n // LOST
-    sink = TextSink(OutputStream(os.devnull), row_encoder(Prediction, "jsonl"), packer(None))
+    sink = TextSink(
+        OutputStream(os.devnull), row_encoder(Prediction, FileFormat("jsonl", None)), packer(None)
+    )
     source = _Made(n // LATE)
     samples: list[tuple[int, int]] = []
     with Run(source, Processor(settings), {"predictions": sink}) as run:

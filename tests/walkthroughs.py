@@ -1,33 +1,20 @@
-"""The walk-throughs of CONTRIBUTING.md: their sections, and the blocks in each."""
+"""The example monitor of CONTRIBUTING.md."""
 
 from __future__ import annotations
 
-import re
+import runpy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from abers.monitoring import Monitor
 
-__all__ = ["BLOCK", "ROOT", "SECTIONS", "example_monitor"]
+__all__ = ["example_monitor"]
 
-ROOT = Path(__file__).parents[1]
-SECTIONS = dict(
-    re.findall(
-        r"^### (.+?)\n(.+?)(?=^##|\Z)",
-        (ROOT / "CONTRIBUTING.md").read_text(),
-        re.MULTILINE | re.DOTALL,
-    )
-)
-BLOCK = re.compile(
-    r"(?:`([\w./]+)`:\n\n)?^```(python|diff|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
+LABELS = Path(__file__).parents[1] / "examples" / "extending" / "labels.py"
 
 
 def example_monitor() -> type[Monitor]:
     """Return the monitor that CONTRIBUTING.md adds as an example."""
-    (section,) = (text for title, text in SECTIONS.items() if "monitor" in title)
-    known: dict[str, Any] = {"__name__": "abers.monitoring.labels"}
-    exec(next(text for _, kind, text in BLOCK.findall(section) if kind == "python"), known)  # noqa: S102
-    found: type[Monitor] = known["LabelShare"]
+    found: type[Monitor] = runpy.run_path(str(LABELS))["LabelShare"]
     return found

@@ -1,4 +1,4 @@
-"""Checks before a run: files, topics, libraries and secrets.
+"""Checks before a run: the native core, files, topics, libraries and secrets.
 
 A run writes nothing before all of these pass.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from abers.backends import lacking
 from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.http.token import token_of
 from abers_connectors.kafka.login import login_problem
@@ -37,6 +38,8 @@ def run_problems(
 
     The secrets are in the environment; `name` is that of the configuration file, if there is one.
     """
+    if (problem := lacking()) is not None:
+        yield problem
     if config.kafka is None:
         yield from file_problems(config, name)
     else:

@@ -179,12 +179,6 @@ def _sentences(summary: Summary, delay: Lateness | None) -> Iterator[str]:
         yield sentence
     for alarm in summary.alarms[:_ALARMS]:
         yield f"Alarm: {alarm.message}"
-    if summary.raw is None and "brier" in (summary.calibrated or {}):
-        yield "The raw score has no metrics, because a score may be any number;"
-        yield (
-            "if these scores are probabilities, "
-            + ('set task.scores = "probability".' if delay is None else "add --scores probability.")
-        )
     yield from summary.losses
     yield from left_out(summary.calibrated or {}, summary.labels)
     if "crps" in (summary.calibrated or {}) and not summary.experts:

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from abers.arrow_values import array_of_arrow, is_arrow
+
 __all__ = [
     "EXPIRE",
     "LEARN",
@@ -55,10 +57,11 @@ def raw(column: NDArray[Any]) -> memoryview:
     return little.reshape(-1).view(np.uint8).data
 
 
-def unmasked(values: ArrayLike) -> ArrayLike:
-    """Replace the masked values of a masked array, or of a list of them, by NaN.
+def unmasked(values: ArrayLike) -> ArrayLike:  # noqa: PLR0911 - one a kind of values
+    """Replace the masked values of a masked array, or of a list of them, by NaN; so nulls of Arrow.
 
-    numpy would use the values behind the mask; NaN is refused wherever a value is required.
+    numpy would use the values behind the mask; NaN is refused wherever a value is required. Columns
+    and tables of Arrow that numpy cannot read alone become arrays; see `arrow_values`.
 
     Examples
     --------
@@ -67,6 +70,10 @@ def unmasked(values: ArrayLike) -> ArrayLike:
     >>> unmasked([1, 2])
     [1, 2]
     """
+    if type(values) is np.ndarray:
+        return values
+    if is_arrow(values):
+        return array_of_arrow(values)
     masked = sys.modules.get("numpy.ma")  # without this import no masked array exists
     if masked is None:
         return values

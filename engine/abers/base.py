@@ -244,7 +244,8 @@ class Calibrator(Mathematics[One, Many], Generic[S, L, One, Many]):
         Parameters
         ----------
         scores, labels
-            Arrays of n scores and n labels.
+            Arrays of n scores and n labels, or columns of pandas, polars, pyarrow and other
+            libraries that numpy or Arrow can convert; a null is no score and no label.
         weights, times, numbers
             Arrays of shape (n,), as in `learn_one`.
         columns

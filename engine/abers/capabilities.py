@@ -37,6 +37,9 @@ class Capabilities:
         will not come expires. Otherwise numbers and expiries have no effect.
     columns
         Names of further columns of a batch, such as "folds".
+    options
+        Further options that a stream gives it, by the names of `abers.stream.Settings`, such as
+        "raw_weight".
     """
 
     task: Literal["binary", "multiclass", "regression"]
@@ -51,6 +54,7 @@ class Capabilities:
     forgetting: tuple[str, ...] = _ANY_RULE
     stateful: bool = False
     columns: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @property
     def of_probabilities(self) -> bool:

@@ -18,7 +18,7 @@ An `InputError` leaves the state as it was. ::
     ├── DeadLettersError                       too many records cannot be used
     ├── BrokerError                            a broker, registry or place in the group is lost
     ├── WorkerError                            worker processes end again and again
-    ├── BackendError (also an ImportError)     the backend asked for is not there
+    ├── BackendError (also an ImportError)     the native core is needed, and not there
     └── MissingExtraError (also an ImportError)  an optional library is not installed
 """
 
@@ -122,7 +122,7 @@ class WorkerError(AbersError):
 
 
 class BackendError(AbersError, ImportError):
-    """The backend of ``ABERS_BACKEND`` is not available."""
+    """The native core is missing and needed, or ``ABERS_BACKEND`` names no backend."""
 
 
 class MissingExtraError(AbersError, ImportError):
@@ -130,7 +130,7 @@ class MissingExtraError(AbersError, ImportError):
 
 
 class FallbackWarning(RuntimeWarning):
-    """The native core is missing, so the slow reference implementation runs."""
+    """The native core is missing, so only what is made of the reference's slow sets runs."""
 
 
 class MissingIdWarning(UserWarning):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abers import validation
-from abers.exceptions import LabelError, ParameterError, ScoreError
+from abers.arrays import LIMIT, ONE, total
+from abers.exceptions import LabelError, ParameterError, ScoreError, WeightError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from abers.arrays import Floats
+    from abers.arrays import Floats, Integers
 
-__all__ = ["column", "labelled_forecasts", "same_length"]
+__all__ = ["column", "labelled_forecasts", "row_weights", "same_length"]
 
 _LABEL_REMEDY = "labels are the first argument; drop rows whose label is not known yet"
 
@@ -62,6 +64,35 @@ def same_length(found: NDArray[Any], name: str, length: int) -> None:
     if len(found) != length:
         msg = f"{name} has {len(found)} rows, p has {length}; each forecast needs one of each"
         raise ParameterError(msg)
+
+
+def row_weights(weight: ArrayLike, length: int) -> Integers:
+    """Return weights in units of 2**-30; a weight of 0 counts nothing.
+
+    Raises
+    ------
+    WeightError
+        If a weight is negative, too large or no finite number.
+    ParameterError
+        If there is not one for each forecast, or all are 0.
+
+    Examples
+    --------
+    >>> (row_weights([0.5, 0, 2], 3) / 2**30).tolist()
+    [0.5, 0.0, 2.0]
+    """
+    given = column(weight, "weight")
+    same_length(given, "weight", length)
+    nothing = np.array([isinstance(one, Real) and one == 0 for one in given.tolist()], bool)
+    units = validation.weights(np.where(nothing, 1.0, given), length, LIMIT)
+    units[nothing] = 0
+    if length and nothing.all():
+        msg = "weight is zero in every row; one row at least must count"
+        raise ParameterError(msg)
+    if total(units) > LIMIT:
+        msg = f"the weights add up to more than {LIMIT // ONE}; divide all of them by a number"
+        raise WeightError(msg)
+    return units
 
 
 def _labels(given: NDArray[Any]) -> Floats:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from abers import validation
-from abers.arrays import EXPIRE, LEARN, LIMIT, LIMIT_DECAYING, ONE, PREDICT
-from abers.exceptions import ForgettingError, NotHeldError, ParameterError, WeightError
+from abers.arrays import EXPIRE, LEARN, LIMIT, LIMIT_DECAYING, ONE, PREDICT, unmasked
+from abers.exceptions import ForgettingError, LabelError, NotHeldError, ParameterError, WeightError
 from abers.forgetting import Forgetting
 from abers.saveable import Saveable
 from abers.steps import Steps
@@ -165,8 +165,14 @@ class Mathematics(Saveable, Generic[One, Many]):
         return validation.labels(labels, length)
 
     def _step_labels(self, labels: ArrayLike, kinds: Bytes) -> NDArray[Any]:
-        """Check the labels of a run."""
-        return self._labels(labels, len(kinds))
+        """Check the labels of a run; those of predictions and expiries are ignored."""
+        try:
+            return self._labels(labels, len(kinds))
+        except LabelError:
+            column = np.array(unmasked(labels), object)
+            if column.shape == kinds.shape:
+                column[(kinds == PREDICT) | (kinds == EXPIRE)] = 0
+            return self._labels(column, len(kinds))
 
     def _extra(self, columns: dict[str, Any], length: int) -> Any:
         """Check the columns that only some calibrators take."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from abers.capabilities import Capabilities
 
 __all__ = [
-    "FOLDED",
     "NONE",
     "capabilities",
     "find",
@@ -63,8 +62,6 @@ _PROTECTED: Mapping[str, Mapping[str, str]] = {
 NONE = "none"
 """The calibrator that serves the scores as they are."""
 _FORMER = {"uncalibrated": NONE}
-FOLDED = ("cvap", "protected-cvap")
-"""Calibrators whose scores are K numbers, one of each fold."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Decimal
 from numbers import Real
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -68,6 +69,7 @@ _MAX_INT64 = (1 << 63) - 1
 _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _MAX_SHOWN_CHARACTERS
+_NUMBERS = (Real, np.bool_, Decimal)
 _ArrayType = TypeVar("_ArrayType", bound="NDArray[np.generic]")
 _Result = TypeVar("_Result")
 
@@ -89,16 +91,16 @@ def shown(value: object) -> str:
 def _finite_number(value: object, what: str, error: type[InputError], remedy: str) -> float:
     if type(value) is float and -_MAX_FLOAT <= value <= _MAX_FLOAT:
         return value + 0.0  # -0.0 becomes 0.0
-    if not isinstance(value, Real | np.bool_) or not math.isfinite(number := _as_float(value)):
+    if not isinstance(value, _NUMBERS) or not math.isfinite(number := _as_float(value)):
         msg = f"{what} {shown(value)} is not a finite number; {remedy}"
         raise error(msg)
     return number + 0.0
 
 
-def _as_float(value: Real | np.bool_) -> float:
+def _as_float(value: Real | np.bool_ | Decimal) -> float:
     try:
         return float(value)
-    except OverflowError:
+    except (OverflowError, ValueError):  # too large, or a signalling NaN of `Decimal`
         return math.inf
 
 

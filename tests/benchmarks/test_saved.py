@@ -11,10 +11,7 @@ import pytest
 from benchmarks.rivals import ROOT
 from benchmarks.saved import formula
 
-pytestmark = [
-    pytest.mark.native,
-    pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux"),
-]
+pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux")
 
 COUNT = 150_000
 

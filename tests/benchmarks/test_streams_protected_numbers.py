@@ -13,7 +13,6 @@ from benchmarks.papers.streams_numbers import fitted
 from abers.regression.distribution import PredictiveDistribution
 
 
-@pytest.mark.native  # the reference takes minutes
 @pytest.mark.parametrize("delay", [0, 100])
 def test_chick_weights(delay: int) -> None:
     """The CRPS is below those of the base and of IVAPR; the coverage is within its bound."""
@@ -29,7 +28,6 @@ def test_chick_weights(delay: int) -> None:
     assert abs(found["coverage"]["tracked"]["share"] - study.LEVEL) <= found["bound"]
 
 
-@pytest.mark.native
 def test_the_shrunk_expert_alone() -> None:
     """Its forecasts have the CRPS of the expert; its intervals are of its fifth and 45th number."""
     stream = numbers(Path(), "Chick weights")

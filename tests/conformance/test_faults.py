@@ -192,6 +192,7 @@ def test_venn_abers_the_brier_merge_is_not_made() -> None:
     assert calibrator.predict_one(0.5).merged_brier == 5 / 8
 
 
+@pytest.mark.native
 def test_venn_abers_many_folds_underflow() -> None:
     """The geometric mean of a hundred ends of 1/2001 is 1/2001; a product of them is 0."""
     low, high = np.zeros((1, 100)), np.full((1, 100), 1 / 2001)

@@ -67,7 +67,8 @@ def test_p0_and_p1(peer: ModuleType, levels: int, size: int) -> None:
     assert np.abs(ends(peer, scores, labels, kept) - ours).max() <= TINY
 
 
-@pytest.mark.large(20_000, reference=150)
+@pytest.mark.native
+@pytest.mark.large(20_000)
 def test_folds(size: int) -> None:
     """p0, p1 and the log merge of five folds are those of venn-abers, ties among the scores."""
     scores, labels, queries = zip(

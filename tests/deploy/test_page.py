@@ -10,7 +10,10 @@ from abers.stream.join import REASONS
 from abers_connectors import exit_codes
 
 PAGE = (DEPLOY.parent / "docs" / "operations.md").read_text()
-SOURCES = (DEPLOY.parent / "connectors" / "abers_connectors").rglob("*.py")
+SOURCES = [
+    *(DEPLOY.parent / "connectors" / "abers_connectors").rglob("*.py"),
+    *(DEPLOY.parent / "engine" / "abers" / "stream").rglob("*.py"),
+]
 
 
 def section(title: str) -> str:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.engine.cases import EXTREMES, FEW, GAPS, LABELS, SCORES, native_exists
 
 from abers import reference
-from abers.reference import LEARN, ONE, PREDICT, REMOVE
+from abers.arrays import LEARN, ONE, PREDICT, REMOVE
 
 if not native_exists():
     pytest.skip("needs the native core", allow_module_level=True)
@@ -291,7 +291,7 @@ def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: i
 # Deep trees, where the reference answers few questions
 
 
-@pytest.mark.large(800, reference=0)
+@pytest.mark.large(800)
 @EVERY_RULE
 def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
     """With many observations held, sampled questions get the same answers."""
@@ -299,7 +299,7 @@ def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.large(2_000, reference=0)
+@pytest.mark.large(2_000)
 @EVERY_RULE
 def test_deeper_trees(options: tuple[int, float, float], size: int) -> None:
     """With more observations held, sampled questions still get the same answers."""
@@ -318,7 +318,7 @@ def deep(options: tuple[int, float, float], size: int) -> None:
         same(pair)
 
 
-@pytest.mark.large(2_000, reference=0)
+@pytest.mark.large(2_000)
 @pytest.mark.parametrize("weights", ["unit", "few", "wild"])
 def test_runs_of_one_label(weights: str, size: int) -> None:
     """In long runs of one label every question gets the same answer, as runs grow and break."""

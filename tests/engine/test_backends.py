@@ -33,6 +33,14 @@ sys.meta_path.insert(0, OnlySources)
 """
 """Puts a folder of sources where the native core should be, as in a checkout without a build."""
 
+NEEDS = "streams, monitors, protection and cross calibration need the native core of abers, which"
+LACKING = {
+    None: f"{NEEDS} this installation lacks; install a C++20 compiler and the Python headers and "
+    "reinstall abers",
+    "reference": f"{NEEDS} ABERS_BACKEND=reference leaves out; unset it",
+}
+"""What abers says without the native core, and where the variable leaves it out."""
+
 MODULES = [
     importlib.import_module(module.name)
     for module in pkgutil.walk_packages(abers.__path__, "abers.")
@@ -97,7 +105,7 @@ def test_without_a_core_the_reference_runs_with_a_warning(lack: str) -> None:
     done = run(f"{lack}\n{program}", None)
     assert done.stdout == "1 reference\n"
     assert "FallbackWarning: abers runs on its reference implementation" in done.stderr
-    assert "install a C++20 compiler" in done.stderr
+    assert LACKING[None] in done.stderr
     assert done.stderr.startswith("<string>:")
 
 
@@ -115,6 +123,40 @@ def test_a_missing_native_backend_that_was_asked_for_is_an_error(lack: str) -> N
     done = run(program, "native")
     assert done.stdout.startswith("BackendError('ABERS_BACKEND=native: the native core cannot be")
     assert "install a C++20 compiler" in done.stdout
+
+
+USES = [
+    "abers.stream.Processor(abers.stream.Settings())",
+    "abers.report([0, 1], [0.2, 0.7])",
+    "abers.monitor()",
+    "abers.monitoring.PrequentialScores()",
+    "abers.monitoring.Reliability()",
+    "abers.monitoring.CalibrationEProcess()",
+    "abers.monitoring.ForecastGroups(1.25)",
+    "abers.monitoring.corp([0.2, 0.7], [0, 1])",
+    "abers.CrossVennAbers()",
+    "abers.CrossInterval((0.1, 0.9), (0.1, 0.9)).merged",
+    "abers.ProtectedVennAbers()",
+    "abers.ProtectedCrossVennAbers()",
+    'abers.ProtectedMultiClass(["a", "b"])',
+    "abers.regression.ProtectedIVAPR((0.0, 1.0))",
+]
+
+
+@pytest.mark.parametrize("wanted", [None, "reference"])
+def test_what_needs_the_native_core_says_how_to_get_it(wanted: str | None) -> None:
+    """On the reference all but the sets of `VennAbers` and `IVAPR` is a BackendError."""
+    program = f"""{NO_CORE}
+import abers
+for use in {USES!r}:
+    try:
+        print(use, eval(use))
+    except abers.BackendError as error:
+        print(error)
+"""
+    done = run(program, wanted)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [LACKING[wanted]] * len(USES)
 
 
 # The exceptions

@@ -45,6 +45,16 @@ WITHOUT_CORE = ("binary-beta", "binary-platt")
 """Calibrators whose map is fitted by NumPy alone: slowly, and alike on every build."""
 
 
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a calibrator: where its checks need not, or cannot, run."""
+    if name in WITHOUT_CORE:
+        return [pytest.mark.once]
+    made: Any = MADE[name]
+    capabilities = getattr(made, "func", made).capabilities
+    native = capabilities.stateful or capabilities.answer == "folds"  # protected, or cross
+    return [pytest.mark.native] if native else []
+
+
 def test_every_calibrator_is_checked() -> None:
     """No public class with the contract of a calibrator is missing above."""
     packages = (abers.batch, abers.calibration, abers.regression)
@@ -132,10 +142,7 @@ class Counted(Calibrator[float, int, float, "NDArray[np.float64]"]):
 
 @pytest.mark.parametrize(
     "make",
-    [
-        pytest.param(make, id=name, marks=[pytest.mark.once] if name in WITHOUT_CORE else [])
-        for name, make in MADE.items()
-    ],
+    [pytest.param(make, id=name, marks=marks(name)) for name, make in MADE.items()],
 )
 def test_registered_calibrators_pass(make: Callable[..., Any]) -> None:
     """Every calibrator of the registry, and the batch one that has the contract."""

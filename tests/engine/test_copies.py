@@ -267,26 +267,26 @@ def made(kind: type) -> Any:  # noqa: ANN401 - any object
     return kind()
 
 
-def told(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any object
+def content(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any object
     """Return what an object consists of, in lists and texts that can be compared."""
     if isinstance(value, Processor | Saveable):
         return value.state_bytes()
     if isinstance(value, np.ndarray):
-        return [value.dtype.str, value.shape, *map(told, value.ravel().tolist())]
+        return [value.dtype.str, value.shape, *map(content, value.ravel().tolist())]
     if isinstance(value, msgspec.Struct):
-        return told(msgspec.structs.asdict(value))
+        return content(msgspec.structs.asdict(value))
     if isinstance(value, dict):
-        return [[told(key), told(one)] for key, one in value.items()]
+        return [[content(key), content(one)] for key, one in value.items()]
     if isinstance(value, set | frozenset):
         return sorted(map(repr, value))
     if isinstance(value, list | tuple):
-        return [type(value).__name__, *map(told, value)]
+        return [type(value).__name__, *map(content, value)]
     if callable(getattr(value, "state", None)):
-        return told(value.state())
+        return content(value.state())
     if isinstance(value, memoryview):
         return bytes(value)
     known = vars(value) if hasattr(value, "__dict__") and not callable(value) else None
-    return told(known) if known else re.sub(" at 0x.*", "", repr(value))
+    return content(known) if known else re.sub(" at 0x.*", "", repr(value))
 
 
 CLASSES = pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_is_pickled_and_copied(kind: type) -> None:
     before = made(kind)
     for after in (pickled(before), copy.deepcopy(before), copy.copy(before)):
         assert type(after) is kind
-        assert told(after) == told(before)
+        assert content(after) == content(before)
 
 
 LATER: dict[str, Callable[[Any], Any]] = {
@@ -333,11 +333,11 @@ LATER: dict[str, Callable[[Any], Any]] = {
 def test_goes_on_alike_and_alone(name: str, twin: Callable[[Any], Any]) -> None:
     """A copy takes what comes later as its original would have, which does not change by it."""
     before = made(next(one for one in public_classes() if one.__name__ == name))
-    after, was = twin(before), told(before)
+    after, was = twin(before), content(before)
     LATER[name](after)
-    assert told(before) == was != told(after)
+    assert content(before) == was != content(after)
     LATER[name](before)
-    assert told(before) == told(after)
+    assert content(before) == content(after)
 
 
 class Counting:

@@ -1,4 +1,4 @@
-"""The timer that ends the process, in processes of their own, on each backend."""
+"""The timer that ends the process, in processes of their own."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def ended(program: str) -> tuple[int, str]:
 
 HANGS = [
     "time.sleep(1000)",
-    pytest.param(LOCKED, marks=pytest.mark.native),
-    pytest.param("import re; re.match('(a+)+$', 'a' * 60 + 'b')", marks=pytest.mark.native),
+    LOCKED,
+    "import re; re.match('(a+)+$', 'a' * 60 + 'b')",
 ]
 
 
 @pytest.mark.parametrize("hangs", HANGS)
 def test_a_process_that_hangs_is_ended(hangs: str) -> None:
-    """It ends with 75 and one line; natively, even if nobody gives the interpreter back."""
+    """It ends with 75 and one line, even if nobody gives the interpreter back."""
     code, said = ended(f"timer = core.ExitTimer(0.02); timer.start(10, 'at ', ': é\\n'); {hangs}")
     assert code == 75
     assert re.fullmatch(f"at {TIME}: é\n", said)
@@ -128,7 +128,6 @@ time.sleep(1000)
     assert said.startswith("ended ")
 
 
-@pytest.mark.native
 def test_a_log_that_nobody_reads() -> None:
     """A process that hangs since its log is full ends, without the line."""
     reading, writing = os.pipe()
@@ -142,7 +141,6 @@ def test_a_log_that_nobody_reads() -> None:
         assert b"never" not in log.read()
 
 
-@pytest.mark.native
 def test_signals_are_for_python() -> None:
     """A signal interrupts the main thread, and not that of the timer."""
     program = """

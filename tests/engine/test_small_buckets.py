@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from abers import reference
-from abers.reference import LEARN, ONE, PREDICT, REMOVE
+from abers.arrays import LEARN, ONE, PREDICT, REMOVE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

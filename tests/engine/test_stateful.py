@@ -17,7 +17,7 @@ from tests.engine.cases import BEYOND, EXTREMES, FEW, GAPS, LABELS, SCORES, WEIG
 from tests.engine.oracle import UNIT, Oracle
 
 from abers import NotHeldError, VennAbers
-from abers.reference import LEARN, PREDICT
+from abers.arrays import LEARN, PREDICT
 
 STEPS = st.lists(
     st.tuples(st.sampled_from((PREDICT, LEARN)), SCORES, LABELS, WEIGHTS, GAPS), max_size=8

@@ -500,10 +500,15 @@ def test_good_parameters(options: dict[str, Any]) -> None:
         assert type(getattr(one, name)) is (int if name == "window" else float)
 
 
-def test_decimals_are_no_floats() -> None:
-    """A decimal is refused rather than rounded in silence."""
-    with pytest.raises(ScoreError, match=re.escape("Decimal('0.1')")):
-        VennAbers().predict_one(Decimal("0.1"))  # type: ignore[arg-type]
+def test_decimals_are_the_nearest_doubles() -> None:
+    """A decimal counts as the double that its digits mean; it must be finite."""
+    calibrator, expected = VennAbers(), VennAbers()
+    calibrator.learn_one(Decimal("0.1"), 1)  # type: ignore[arg-type]
+    expected.learn_one(0.1, 1)
+    assert calibrator == expected
+    for text in ("NaN", "sNaN", "-Infinity", "1E+999"):
+        with pytest.raises(ScoreError, match=re.escape(f"Decimal('{text}')")):
+            calibrator.predict_one(Decimal(text))  # type: ignore[arg-type]
 
 
 def test_every_refusal_is_an_abers_error() -> None:
@@ -518,7 +523,7 @@ def test_every_refusal_is_an_abers_error() -> None:
 
 def test_columns_of_the_right_type_are_checked_too() -> None:
     """An array that needs no conversion may still hold what is no score, label or step."""
-    kinds, scores, labels = np.zeros(3, np.uint8), np.ones(3), np.ones(3, np.uint8)
+    kinds, scores, labels = np.ones(3, np.uint8), np.ones(3), np.ones(3, np.uint8)
     bad = np.array([0, 1, 4], np.uint8)
     for arguments, error, said in (
         ((kinds, np.array([0.5, NAN, 0.5]), labels), ScoreError, "row 1: score nan"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from contextlib import chdir
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from unittest.mock import patch
 
@@ -18,6 +19,7 @@ import numpy as np
 from tests.golden.names import Names
 from typer.testing import CliRunner
 
+from abers import registry
 from abers.stream import DeadLetter, Events, Label, Observation, Processor
 from abers.stream.join import COUNTERS
 from abers_connectors.cli.main import app
@@ -34,12 +36,12 @@ from abers_connectors.runtime.task import StreamTask
 from abers_connectors.runtime.timestamp_merge import MergedRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from abers.stream import JournalEntry, Outputs
+    from abers.stream import JournalEntry, Outputs, Settings
     from abers_connectors.runtime.changelog import ChangelogRecord
-    from abers_connectors.runtime.serializer import OutputRecord
+    from abers_connectors.runtime.serializer import OutputRecords
 
 Flat: TypeAlias = dict[str, Any]
 
@@ -234,7 +236,7 @@ def served(config: Mapping[str, Any], records: Sequence[Record], *, restart: boo
         some: list[Any] = [*records[start : start + SIZE]]
         taken = MergedRecords(some, [int(one.topic == "labels") for one in some])
         work = task.process(taken, deserializer, serializer)
-        outgoing += map(_outgoing, work.output_records)
+        outgoing += _outgoing(work.output_records)
         changelog += encode(work.changelog_record, LIMIT)
         status.batch_committed(task, work)
         status.transaction_committed(0.002 * (number % 9))
@@ -249,7 +251,9 @@ def served(config: Mapping[str, Any], records: Sequence[Record], *, restart: boo
     assert again.checkpoint == task.checkpoint
     text, _ = exposition(registry_of(status), "")
     lines = text.decode().splitlines()
-    return Served(outgoing, [*map(_batch, batches)], [*filter(_is_ours, lines)])
+    settings = loaded.settings()
+    changes = [_batch(one, settings) for one in batches]
+    return Served(outgoing, changes, [*filter(_is_ours, lines)])
 
 
 def _is_ours(line: str) -> bool:
@@ -266,18 +270,20 @@ def _redone(task: StreamTask, changelog: Sequence[bytes]) -> list[ChangelogRecor
     return batches
 
 
-def _outgoing(one: OutputRecord) -> Flat:
-    return {
-        "sink": one.sink,
-        "key": None if one.key is None else one.key.decode(),
-        "timestamp": one.timestamp,
-        "headers": {name: (raw or b"").decode(errors="replace") for name, raw in one.headers},
-        "reason": one.reason,
-        "value": plain(one.value),
-    }
+def _outgoing(records: Mapping[str, OutputRecords]) -> Iterator[Flat]:
+    for sink, found in records.items():
+        for key, value, headers, timestamp, reason in zip_longest(*found):
+            yield {
+                "sink": sink,
+                "key": None if key is None else key.decode(),
+                "timestamp": timestamp,
+                "headers": {name: (raw or b"").decode(errors="replace") for name, raw in headers},
+                "reason": reason,
+                "value": plain(value),
+            }
 
 
-def _batch(record: ChangelogRecord) -> Flat:
+def _batch(record: ChangelogRecord, settings: Settings) -> Flat:
     """Decode what the changelog says of a batch, but for versions and digests of settings."""
     found: Flat = {
         "number": record.number,
@@ -303,13 +309,21 @@ def _batch(record: ChangelogRecord) -> Flat:
         "keys": _column(entry.keys, "<u4"),
         "scores": _column(entry.scores, "<f8"),
         "values": _column(entry.values, "<f8"),
-        "answers": _column(entry.predictions, "<f8"),
+        "answers": _column(_answers(entry, settings), "<f8"),
         "held": _column(entry.n_labels, "<i8"),
         "features": entry.features,
         "extra": msgspec.json.decode(entry.extra) if entry.extra else None,
         "counters": [counters[name] for name in Names.read().known["counters"]],
         "retired": entry.retired,
     }
+
+
+def _answers(entry: JournalEntry, settings: Settings) -> bytes:
+    """Return the predictions of an entry, of intervals the ends: their merge came later."""
+    able = registry.capabilities(settings.calibrator_name, settings.task)
+    if able.answer != "interval":
+        return entry.predictions
+    return np.frombuffer(entry.predictions, "<f8").reshape(-1, 3)[:, :2].tobytes()
 
 
 def _column(raw: bytes, kind: str) -> list[Any]:

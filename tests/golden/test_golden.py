@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from examples.extending.labels import LabelShare
 from tests.golden.outputs import (
     FILES,
     cases,
@@ -20,7 +21,6 @@ from tests.golden.outputs import (
     text,
 )
 from tests.golden.tables import compacted, named
-from tests.walkthroughs import example_monitor
 
 from abers.monitoring import MONITORS
 
@@ -143,7 +143,7 @@ def test_a_new_monitor_breaks_no_golden_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the example of CONTRIBUTING.md the outputs are the same, but for its own number."""
-    monkeypatch.setitem(MONITORS, "binary", [example_monitor()])
+    monkeypatch.setitem(MONITORS, "binary", [LabelShare])
     found = life(PROCESSORS["binary-ivap"], 64, "restart")
     assert "calibrated.label_share" in found["summary"]["columns"]
     require_same(found, "processor-binary-ivap")

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
-from abers.reference.pending_store import EARLY, FINISHED, PENDING
 from abers.serialization import is_keyed
 from abers.stream import Settings, accounts, snapshot
+from abers.stream.pending_store import EARLY, FINISHED, PENDING
 from abers.stream.saved_learners import SavedLearners
 from abers.stream.state import ProcessorState
 from abers_connectors.config.units import duration

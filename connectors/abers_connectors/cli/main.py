@@ -58,8 +58,11 @@ def _show_version(*, wanted: bool) -> None:
     if wanted:
         with sentences():
             import abers
+            from abers.backends import lacking
 
             typer.echo(f"abers {abers.__version__} ({abers.backend()} backend)")
+            if (problem := lacking()) is not None:
+                typer.echo(problem)
         raise typer.Exit
 
 

@@ -36,9 +36,10 @@ def replay(  # noqa: PLR0913 - the options of the command
             metavar="STREAM",
             help="A built-in river dataset (binary: Bananas, Phishing, Shuttle; multiclass: "
             "ImageSegments; regression: AirlinePassengers, ChickWeights, SP500Stocks, "
-            "TrumpApproval, WaterFlow), a file of scores and labels (.csv, .jsonl or .ndjson, also "
-            "with .gz or .zst, or .parquet), a folder, pattern or URL of Parquet files, a table of "
-            "Delta Lake or Iceberg (docs/datasets.md), or a configuration (.toml).",
+            "TrumpApproval, WaterFlow), a file of scores and labels (.csv, .tsv, .jsonl or "
+            ".ndjson, also with .gz or .zst, or .parquet), a folder, pattern or URL of Parquet "
+            "files, a table of Delta Lake or Iceberg (docs/datasets.md), or a configuration "
+            "(.toml).",
         ),
     ],
     *,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abers.stream.label_readers import ClassReader, LabelReader
 from abers_connectors.config.value_types import DROP, shown
 from abers_connectors.mapping.bad_record import BadRecordError
-from abers_connectors.mapping.values import class_reader, label_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from abers.stream.readers import CellReader
     from abers_connectors.config.raw_values import Found, RawValues
 
 __all__ = ["unlabelled"]
@@ -31,17 +30,17 @@ def unlabelled(values: RawValues) -> Found:
         yield _KEY, 'needs limits.label_timeout; set how long a label may take, such as "30d"'
     try:
         if (read := _reader(values, kind)) is not None:
-            read(given)
+            read.one(given)
     except BadRecordError as error:
         yield _KEY, f'{error}; or write "{DROP}"'
 
 
-def _reader(values: RawValues, kind: object) -> Callable[[object], object] | None:
+def _reader(values: RawValues, kind: object) -> CellReader | None:
     """Return the reader of labels; None if the keys that it depends on are wrong."""
     if kind == "multiclass":
         names = values.strings("task.classes")
-        return class_reader(names) if names else None
+        return ClassReader(names) if names else None
     positive = values.get("input.pos_label") or ()
     plain = isinstance(positive, list | tuple)
     usable = plain and all(isinstance(one, str | int | float) for one in positive)
-    return label_reader(positive) if usable and kind == "binary" else None
+    return LabelReader(positive) if usable and kind == "binary" else None

@@ -16,19 +16,18 @@ from pydantic import ValidationError, model_validator
 from abers import registry
 from abers.exceptions import ConfigError
 from abers.learners.river_adapters import USUAL
+from abers.stream.schema_columns import Readers
 from abers.stream.settings import Settings
+from abers.stream.times import TimeReader
 from abers_connectors.config import sections
 from abers_connectors.config.layers import Layers, Problem
 from abers_connectors.config.problems import problems_of
 from abers_connectors.config.rules import conflicts
 from abers_connectors.config.value_types import DROP, Section
-from abers_connectors.mapping import values
 from abers_connectors.mapping.fields import Fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from abers_connectors.mapping.values import ValueReaders
 
 __all__ = ["Config", "load"]
 
@@ -99,27 +98,28 @@ class Config(Section):
     def unlabelled(self) -> Any:  # noqa: ANN401 - as the task has labels
         """The label of an observation whose own does not come; None if it is dropped."""
         given = self.input.unlabelled
-        return None if given == DROP else self.reads().label(given)
+        return None if given == DROP else self.reads().label.one(given)
 
     @property
     def labelled(self) -> bool:
         """Whether each record of the first input is an observation with its label."""
         return self.input.delay is not None or self.input.fields.label_time is not None
 
-    def reads(self) -> ValueReaders:
+    def reads(self) -> Readers:
         """Return how values are read."""
         zone = self.input.timezone
-        time = values.time_reader(None if zone is None else ZoneInfo(zone))
+        time = TimeReader(None if zone is None else ZoneInfo(zone))
         return self._task_reads()._replace(time=time)
 
-    def _task_reads(self) -> ValueReaders:
+    def _task_reads(self) -> Readers:
         if self.task.kind == "multiclass":
-            return values.multiclass(self.task.classes)
+            return Readers.multiclass(self.task.classes)
         if self.task.kind == "regression":
-            return values.regression()
-        if self.calibrator.kind in registry.FOLDED:
-            return values.cross(self.input.pos_label)
-        return values.binary(self.input.pos_label)
+            return Readers.regression()
+        kind = self.calibrator.kind
+        if kind is not None and registry.capabilities(kind, self.task.kind).score == "folds":
+            return Readers.cross(self.input.pos_label)
+        return Readers.binary(self.input.pos_label)
 
     def fields(self) -> Fields:
         """Return the fields of the first input; a learner finds its features at "x" by default."""

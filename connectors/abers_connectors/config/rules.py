@@ -139,7 +139,7 @@ def _protected_numbers(values: RawValues) -> Found:
     of = shown("protected")
     if values.get("calibrator.support") in (None, [], ()):
         yield "calibrator.support", f"{of} needs the ends of all labels; write [lowest, highest]"
-    yield from _without(values, "protected", "grid", *_FORGETTING)
+    yield from _without(values, "protected", "grid")
 
 
 def _without(values: RawValues, of: str, *names: str) -> Found:
@@ -180,8 +180,7 @@ def _calibrator(values: RawValues, kind: str) -> Found:
         return
     if able.task != kind:
         yield path, other
-    if given == registry.NONE:
-        yield from _without(values, given, *_FORGETTING)
+    yield from _without(values, given, *(one for one in _FORGETTING if one not in able.forgetting))
     yield from _lack_of_probabilities(values, path, given, able)
 
 

@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
+from abers.stream.times import TimeReader
 from abers_connectors.config.units import counted, duration, is_time, milliseconds
 from abers_connectors.mapping.bad_record import BadRecordError
-from abers_connectors.mapping.values import time as event_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -234,7 +234,7 @@ def _is_address(value: object) -> bool:
 
 def _read_moment(value: object) -> int | None:
     try:
-        found = event_time(value)
+        found = TimeReader().one(value)
     except BadRecordError:
         return None
     return found if found >= 0 else None  # negative times are codes of Kafka

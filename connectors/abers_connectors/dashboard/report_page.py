@@ -195,8 +195,9 @@ def _facts(facts: Mapping[str, Any], *, support: bool) -> Table:
         "calibrator": facts["calibrator"],
         **{name.replace("_", " "): facts["settings"][name] for name in _SHOWN},
     }
+    able = registry.capabilities(facts["calibrator"], facts["task"])
     for name, belongs in (
-        ("folds", facts["calibrator"] in registry.FOLDED),
+        ("folds", able.score == "folds"),
         ("quantiles", facts["task"] == "regression"),
     ):
         if not belongs:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from abers.exceptions import ParameterError
 
@@ -24,6 +25,7 @@ __all__ = [
     "default_format",
     "file_format",
     "is_stream",
+    "local_path",
     "scheme_of",
     "suffix_of",
 ]
@@ -34,10 +36,18 @@ STANDARD = "-"
 PARTS = "part-*.parquet"
 """Names of the files in a directory of Parquet parts."""
 
-SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
 """Formats by their suffixes."""
 
 FORMATS = frozenset(SUFFIXES.values())
+_TABBED = (".tsv", ".tab")
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.ASCII)
 
@@ -47,10 +57,11 @@ class FileFormat(NamedTuple):
 
     format: str  # "csv", "jsonl" or "parquet"
     compression: str | None  # "gzip" or "zstd"
+    separator: str = ","  # of the fields of "csv"
 
 
 def file_format(path: str, given: str | None = None, others: Iterable[str] = ()) -> FileFormat:
-    """Return the format and the compression of a file, or of "-".
+    r"""Return the format and the compression of a file, or of "-".
 
     `given` is the format if the suffix does not name it. Raises a ParameterError if the format is
     unknown (the message also names `others`: further suffixes and schemes), or Parquet as a stream.
@@ -58,17 +69,17 @@ def file_format(path: str, given: str | None = None, others: Iterable[str] = ())
     Examples
     --------
     >>> file_format("scores.jsonl.gz")
-    FileFormat(format='jsonl', compression='gzip')
-    >>> file_format("-", "csv")
-    FileFormat(format='csv', compression=None)
+    FileFormat(format='jsonl', compression='gzip', separator=',')
+    >>> file_format("scores.tsv")
+    FileFormat(format='csv', compression=None, separator='\t')
     """
     compression = _COMPRESSIONS.get(Path(path).suffix.lower())
     found = given or SUFFIXES.get(suffix_of(path))
     if found is None or found not in FORMATS:
         more = "".join(f", and {one}" for one in others)
         msg = (
-            f"{path}: unknown kind of file; abers knows {', '.join(SUFFIXES)}, the first three "
-            f"also with .gz or .zst{more}; save it as one of these, or name the "
+            f"{path}: unknown kind of file; abers knows {', '.join(SUFFIXES)}, all but "
+            f"the last also with .gz or .zst{more}; save it as one of these, or name the "
             "format in input.format"
         )
         raise ParameterError(msg)
@@ -78,7 +89,7 @@ def file_format(path: str, given: str | None = None, others: Iterable[str] = ())
             ".parquet file, or use JSON Lines"
         )
         raise ParameterError(msg)
-    return FileFormat(found, compression)
+    return FileFormat(found, compression, "\t" if suffix_of(path) in _TABBED else ",")
 
 
 def suffix_of(path: str) -> str:
@@ -115,6 +126,20 @@ def scheme_of(name: str) -> str | None:
     """
     found = _URL.match(name)
     return None if found is None else found[1]
+
+
+def local_path(name: str) -> str | None:
+    """Return the path of a name or file URL, in which %20 is a space; None if it is elsewhere.
+
+    Examples
+    --------
+    >>> local_path("file:///data/my%20folder"), local_path("my%20folder"), local_path("s3://bucket")
+    ('/data/my folder', 'my%20folder', None)
+    """
+    scheme = scheme_of(name)
+    if scheme == "file":
+        return unquote(name.removeprefix("file://").removeprefix("localhost"))
+    return name if scheme is None else None
 
 
 def is_stream(path: str) -> bool:

@@ -10,7 +10,7 @@ import logging
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 from abers.exceptions import BrokerError
 from abers.stream import make_task
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.task import BatchResult, StreamTask
     from abers_connectors.runtime.transport import Consumer, Producer
+    from abers_connectors.schemas.output_encoder import Encoder
     from abers_connectors.systemd import Supervisor
 
 __all__ = ["close_or_leave", "open_worker", "snapshot_store"]
@@ -214,9 +215,8 @@ def _alert(
     stack.callback(webhook.close)
 
     def send(_: StreamTask, result: BatchResult) -> None:
-        for one in result.output_records:
-            if one.sink == ALERTS:
-                webhook.post(one.value)
+        for value in result.output_records[ALERTS].values:
+            webhook.post(value)
 
     return send
 
@@ -277,7 +277,7 @@ def _trim(
     return ChangelogTrimmer(application, snapshots, settings).trim
 
 
-def _encoders(config: Config, topics: Mapping[str, str]) -> dict[str, Callable[[Any], bytes]]:
+def _encoders(config: Config, topics: Mapping[str, str]) -> dict[str, Encoder]:
     """Return the encoders of outputs by sink; their schemas are registered."""
     task = make_task(config.settings())
     kinds = {"predictions": task.prediction, "outcomes": task.outcome}

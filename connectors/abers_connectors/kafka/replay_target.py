@@ -10,8 +10,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import msgspec
-
 from abers.exceptions import ParameterError
 from abers.stream import make_task
 from abers_connectors.config.units import duration, moment
@@ -22,16 +20,17 @@ from abers_connectors.kafka.connection import (
     open_admin,
 )
 from abers_connectors.kafka.topics import NEEDED, topic_configs
-from abers_connectors.runtime.serializer import OutputRecord, Serializer
-from abers_connectors.runtime.transport import TopicPartition
+from abers_connectors.runtime.serializer import OutputRecords, Serializer
+from abers_connectors.schemas.output_encoder import as_json
 from abers_connectors.sinks.registry import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from abers.stream import Settings
+    from abers.stream import Outputs, Settings
     from abers_connectors.config.sections import KafkaSection
     from abers_connectors.runtime.reprocessor import TaskOutputs
+    from abers_connectors.schemas.output_encoder import Encoder
 
 __all__ = ["FileTarget", "ReplayTarget", "TopicTarget", "require_unused"]
 
@@ -40,7 +39,7 @@ _MAX_REQUEST_BYTES = 1 << 20  # the default of the client
 _UNLIMITED = -1
 
 Item: TypeAlias = Any
-"""A prediction as a target takes it."""
+"""A prediction as a target takes it; bytes are a dead letter instead."""
 
 
 class ReplayTarget(Protocol):
@@ -50,7 +49,7 @@ class ReplayTarget(Protocol):
         """Return the predictions as items for `write`."""
         ...
 
-    def write(self, items: Sequence[Item]) -> list[OutputRecord]:
+    def write(self, items: Sequence[Item]) -> list[bytes]:
         """Write predictions; return the dead letters of those that are too large."""
         ...
 
@@ -73,7 +72,7 @@ class FileTarget:
         """Return the rows."""
         return [] if part.outputs is None else [*part.outputs.predictions]
 
-    def write(self, items: Sequence[Item]) -> list[OutputRecord]:
+    def write(self, items: Sequence[Item]) -> list[bytes]:
         """Write rows; none is too large."""
         self._sink.write(items)
         return []
@@ -91,7 +90,7 @@ class TopicTarget:
     """A topic; what was written before a failure stays there.
 
     Before the first write, `warn` is called with a sentence about everything that the topic will
-    not keep. `encode` encodes a prediction.
+    not keep. `encode` encodes predictions.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class TopicTarget:
         settings: Mapping[str, Any],
         compression: str,
         warn: Callable[[str], None],
-        encode: Callable[[Any], bytes] = msgspec.json.encode,
+        encode: Encoder = as_json,
     ) -> None:
         self._encode = encode
         self._topic, self._settings, self._warn = topic, settings, warn
@@ -121,44 +120,40 @@ class TopicTarget:
         )
 
     def items(self, part: TaskOutputs) -> list[Item]:
-        """Return records, each with its partition."""
-        to = TopicPartition(self._topic, part.partition % self._count)
-        return [(to, one) for one in self._serialized(part)]
-
-    def _serialized(self, part: TaskOutputs) -> list[OutputRecord]:
+        """Return the arguments of the client for each record, or its dead letter."""
         if part.outputs is None:
             return []
-        predictions = part.outputs.predictions
-        if part.decoded is None:  # a changelog has no keys and headers
-            times = predictions.columns["time"].tolist()
-            values = map(self._encode, predictions)
-            return [
-                OutputRecord("predictions", None, value, (), at if at >= 0 else None)
-                for at, value in zip(times, values, strict=True)
-            ]
-        return self._serializer.predictions(part.outputs, part.decoded, part.records)
+        number = part.partition % self._count
+        records, too_large = self._serialized(part.outputs, part)
+        items: list[Item] = [
+            (self._topic, value, key, headers_to_client(headers), number, timestamp)
+            for key, value, headers, timestamp in zip(*records[:4], strict=True)
+        ]
+        for row, dead in too_large.items():
+            items[row] = dead
+        return items
 
-    def write(self, items: Sequence[Item]) -> list[OutputRecord]:
+    def _serialized(
+        self, outputs: Outputs, part: TaskOutputs
+    ) -> tuple[OutputRecords, dict[int, bytes]]:
+        if part.decoded is not None:
+            return self._serializer.predictions(outputs, part.decoded, part.records)
+        predictions, size = outputs.predictions, len(outputs.predictions)
+        known = [at if at >= 0 else None for at in predictions.columns["time"].tolist()]
+        values = self._encode(predictions)  # a changelog has no keys and headers
+        return OutputRecords([None] * size, values, [()] * size, known), {}
+
+    def write(self, items: Sequence[Item]) -> list[bytes]:
         """Write records, and wait until they are written."""
-        dead = [one for _, one in items if one.sink != "predictions"]
+        dead = [one for one in items if isinstance(one, bytes)]
+        records = [one for one in items if not isinstance(one, bytes)]
         if items and not self._started:
             self._started = True
-            times = [one.timestamp for _, one in items if one.timestamp is not None]
+            times = [at for *_, at in records if at is not None]
             for loss in _losses(self._topic, self._config, min(times, default=None)):
                 self._warn(loss)
         with connection_errors(self._settings):
-            sent = [
-                self._producer.send(
-                    to.topic,
-                    one.value,
-                    one.key,
-                    headers_to_client(one.headers),
-                    to.partition,
-                    one.timestamp,
-                )
-                for to, one in items
-                if one.sink == "predictions"
-            ]
+            sent = [self._producer.send(*one) for one in records]
             self._producer.flush(_TIMEOUT)
             for future in sent:
                 future.get(0)

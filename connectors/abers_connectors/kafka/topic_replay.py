@@ -18,6 +18,7 @@ import typer
 from abers.exceptions import ConfigError, DeadLettersError, ParameterError, RecordError
 from abers.stream import make_task
 from abers.stream.dead_letter_record import DeadLetterRecord
+from abers.stream.times import TimeReader
 from abers_connectors import terminal
 from abers_connectors.config.model import load
 from abers_connectors.config.sections import dead_letters_beside
@@ -27,7 +28,6 @@ from abers_connectors.files.formats import STANDARD
 from abers_connectors.kafka.replay_target import FileTarget, TopicTarget, require_unused
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
-from abers_connectors.mapping import values
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.replay.options import given, require_in_file
 from abers_connectors.replay.pace import Pace, parse_speed
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.replay_target import ReplayTarget
     from abers_connectors.replay.options import ReplayOptions
     from abers_connectors.runtime.reprocessor import ReprocessedBatch, Reprocessor
-    from abers_connectors.runtime.serializer import OutputRecord
     from abers_connectors.sinks.base import Sink
 
 __all__ = ["TopicReplay", "replay"]
@@ -101,23 +100,24 @@ class TopicReplay:
     def _write(self, batch: ReprocessedBatch) -> None:
         """Write the outputs of a batch in input order, and call the observers."""
         items: list[tuple[int, Any]] = []
-        dead: list[OutputRecord] = []
+        dead: list[bytes] = []
         for part, rows in zip(batch.parts, batch.rows, strict=True):
             items += zip(rows, self._target.items(part), strict=True)
             if part.outputs is not None:
                 self.alarms += [AlarmRecord.of(alarm) for _, alarm in part.outputs.alarms]
             if part.decoded is not None:
-                dead += self._serializer.dead_letters(part.outputs, part.decoded, part.records)
+                found = self._serializer.dead_letters(part.outputs, part.decoded, part.records)
+                dead += found.values
         items.sort(key=itemgetter(0))
         dead += self._target.write([item for _, item in items])
-        self._write_dead([one for one in dead if not (self._partly and one.reason == _UNMATCHED)])
+        self._write_dead([msgspec.json.decode(one, type=DeadLetterRecord) for one in dead])
         for part in batch.parts:
             if part.outputs is not None:
                 for observer in self.observers:
                     observer(self.reprocessor.processors[part.partition], part.outputs)
 
-    def _write_dead(self, dead: list[OutputRecord]) -> None:
-        rows = [msgspec.json.decode(one.value, type=DeadLetterRecord) for one in dead]
+    def _write_dead(self, dead: list[DeadLetterRecord]) -> None:
+        rows = [one for one in dead if not (self._partly and one.reason == _UNMATCHED)]
         if rows and self._tolerance.stop:
             first = rows[0]
             msg = f"{first.topic}[{first.partition}]@{first.offset}: {first.detail}"
@@ -289,7 +289,7 @@ def _bound(option: str, text: str | None) -> TimeOrOffset | None:
         msg = f"--{option}: {text!r} is not an offset; write @ and a whole number"
         raise ParameterError(msg)
     try:
-        return TimeOrOffset(time=values.time(values.number_or_text(text)))
+        return TimeOrOffset(time=TimeReader().one(text))
     except BadRecordError as error:
         msg = f"--{option}: {error}"
         raise ParameterError(msg) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from abers.exceptions import RecordError
+from abers.stream.cells import BadRecordError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,15 +18,6 @@ __all__ = ["BadRecordError", "checked", "not_utf8", "too_large"]
 T = TypeVar("T")
 
 _WIRE_HEAD = 5  # a zero byte and the schema id, before what a schema registry's client writes
-
-
-class BadRecordError(RecordError):
-    """A record that cannot become an event."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason  # short name from a fixed set, by which counters group bad records
-        self.detail = detail  # what is wrong, and how to fix it
 
 
 def too_large(size: int, limit: int) -> BadRecordError:

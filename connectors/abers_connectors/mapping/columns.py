@@ -17,13 +17,15 @@ import numpy.typing as npt
 
 from abers.stream import Events
 from abers.stream.column_types import Column, column, objects, repeated
-from abers_connectors.mapping import values
+from abers.stream.readers import ClassScoresReader
+from abers.stream.schema_columns import DEFAULT_MODEL
+from abers.stream.times import TimeReader
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.fields import constant, is_plain
 
 if TYPE_CHECKING:
+    from abers.stream.schema_columns import Readers
     from abers_connectors.mapping.fields import Fields
-    from abers_connectors.mapping.values import ValueReaders
 
 __all__ = [
     "EventBuilder",
@@ -63,14 +65,14 @@ EventBuilder: TypeAlias = Callable[[FieldColumns], Events | None]
 """Converts columns to events, or returns None if the rows must be read one by one."""
 
 
-def mixed_builder(fields: Fields, readers: ValueReaders) -> EventBuilder:
+def mixed_builder(fields: Fields, readers: Readers) -> EventBuilder:
     """Return the builder for inputs that hold both: a row with a score is an observation."""
 
     def build(head: Events, columns: FieldColumns) -> Events | None:
         observed = _valid(columns.get(str(fields.score)), len(head))
         labels = ~observed
         scores = _scores(columns, fields.score, observed, readers)
-        found = _read_labels(columns.get(fields.label), labels, readers.label)
+        found = _read_labels(columns.get(fields.label), labels, readers.label.one)
         if (scores is None and observed.any()) or (found is None and labels.any()):
             return None
         return replace(head, labels=labels, scores=scores, values=found)
@@ -78,25 +80,25 @@ def mixed_builder(fields: Fields, readers: ValueReaders) -> EventBuilder:
     return _compiled(fields, build, fields.score, fields.label)
 
 
-def label_builder(fields: Fields, readers: ValueReaders) -> EventBuilder:
+def label_builder(fields: Fields, readers: Readers) -> EventBuilder:
     """Return the builder for inputs that hold labels only."""
 
     def build(head: Events, columns: FieldColumns) -> Events | None:
         every = np.ones(len(head), bool)
-        found = _read_labels(columns.get(fields.label), every, readers.label)
+        found = _read_labels(columns.get(fields.label), every, readers.label.one)
         return None if found is None else replace(head, labels=every, values=found)
 
     return _compiled(fields, build, fields.label)
 
 
-def labelled_builder(fields: Fields, readers: ValueReaders) -> EventBuilder:
+def labelled_builder(fields: Fields, readers: Readers) -> EventBuilder:
     """Return the builder for rows with a score and its label, which is released later."""
 
     def build(head: Events, columns: FieldColumns) -> Events | None:
         scores = _scores(columns, fields.score, np.ones(len(head), bool), readers)
         given = columns.get(fields.label)
         known = _labelled(given, len(head))
-        awaited = _awaited(given, known, readers.label)
+        awaited = _awaited(given, known, readers.label.one)
         if scores is None or awaited is None:
             return None
         if fields.label_time is None:
@@ -144,7 +146,7 @@ def _head(fields: Fields, columns: FieldColumns) -> Events | None:
     if ids is None or (times := _times(columns.get(fields.time))) is None:
         return None
     size = len(ids)
-    models = _names(columns, fields.model, values.DEFAULT_MODEL, size)
+    models = _names(columns, fields.model, DEFAULT_MODEL, size)
     segments = _names(columns, fields.segment or "", "", size)
     if models is None or segments is None:
         return None
@@ -197,16 +199,14 @@ def _label_times(given: FieldColumn | None, known: Mask, own: Column) -> Column 
     return times
 
 
-def _scores(
-    columns: FieldColumns, path: object, rows: Mask, readers: ValueReaders
-) -> Column | None:
+def _scores(columns: FieldColumns, path: object, rows: Mask, readers: Readers) -> Column | None:
     """Return the scores of some rows; None if rows must be read one by one."""
     given = columns.get(str(path))
     if given is None or not rows.any() or not _valid(given, len(rows))[rows].all():
         return None
     if given.values.dtype == object and str not in {*map(type, given.values[rows].tolist())}:
         return given.values  # the decoder has checked that they are objects of numbers, or lists
-    if readers.type == dict[str, float]:
+    if isinstance(readers.score, ClassScoresReader):
         return None
     found = _numbers(given.values[rows], np.float64)
     return _spread(found, rows) if found is not None and np.isfinite(found).all() else None
@@ -215,7 +215,7 @@ def _scores(
 def _times(given: FieldColumn | None) -> Column | None:
     whole = None if given is None else given.complete()
     found = None if whole is None else _numbers(whole, np.int64)
-    return found if found is not None and values.are_plain_times(found) else None
+    return found if found is not None and TimeReader().are_times(found) else None
 
 
 def _read_labels(

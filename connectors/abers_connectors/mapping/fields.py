@@ -1,4 +1,4 @@
-"""Fields of a record and their paths.
+"""Compiled paths of the fields of a record.
 
 A path is compiled into one function that maps a record and its number to the value at the path;
 null and the empty string mean no value.
@@ -7,11 +7,19 @@ null and the empty string mean no value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.fields import (
+    CONSTANT_PREFIX,
+    ROW,
+    Fields,
+    constant,
+    is_of_record,
+    label_without_time,
+    missing,
+    root,
+)
 
 __all__ = [
     "Fields",
@@ -32,85 +40,19 @@ Record: TypeAlias = Mapping[str, Any]
 
 T = TypeVar("T")
 
-_CONSTANT_PREFIX = "const:"
-_ROW = "row"
-_OF_RECORD = "record:"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fields:
-    """Paths of the fields of a record.
-
-    Each is the name of a field, a dotted path into nested ones ("payload.id"), or a constant
-    ("const:fraud"); id and time may be "row", the number of the record.
-    """
-
-    id: str = "id"
-    time: str = "time"
-    model: str = "model"  # a record without one belongs to the model "default"
-    segment: str | None = None
-    score: str | Mapping[str, str] = "score"  # of several classes: one object, or a path by class
-    x: str | Sequence[str] | None = None  # of the features, or the fields that are features
-    label: str = "label"
-    label_time: str | None = None  # of a record that has an observation and its label
-    passthrough: Sequence[str] = ()  # fields that are passed through to the prediction
-
-    @property
-    def scored(self) -> tuple[str, ...]:
-        """Paths of scores and features: a record with any of them is an observation."""
-        score = (self.score,) if isinstance(self.score, str) else tuple(self.score.values())
-        return (*score, *self.features)
-
-    @property
-    def features(self) -> Sequence[str]:
-        """Paths of the features."""
-        return [self.x] if isinstance(self.x, str) else self.x or ()
-
 
 def is_plain(path: str) -> bool:
     """Return whether a path is the name of a top-level field or of a metadata field."""
-    named = "." not in path and path != _ROW and not path.startswith(_CONSTANT_PREFIX)
+    named = "." not in path and path != ROW and not path.startswith(CONSTANT_PREFIX)
     return named or is_of_record(path)
-
-
-def constant(path: str) -> str | None:
-    """Return the value of a constant path, or None if the path is not a constant.
-
-    >>> constant("const:fraud"), constant("model")
-    ('fraud', None)
-    """
-    return path.removeprefix(_CONSTANT_PREFIX) if path.startswith(_CONSTANT_PREFIX) else None
-
-
-def is_of_record(path: str) -> bool:
-    """Return whether a path names metadata of a record, such as its key or a header.
-
-    The reader of the record adds the metadata as fields named by their paths.
-
-    >>> is_of_record("record:key"), is_of_record("key")
-    (True, False)
-    """
-    return path.startswith(_OF_RECORD)
-
-
-def root(path: str) -> tuple[str, ...]:
-    """Return the top-level fields that a path may read.
-
-    >>> root("payload.id"), root("const:fraud")
-    (('payload.id', 'payload'), ())
-    """
-    if path == _ROW or path.startswith(_CONSTANT_PREFIX):
-        return ()
-    nested = "." in path and not is_of_record(path)
-    return (path, path.split(".", 1)[0]) if nested else (path,)
 
 
 def getter(path: str) -> Callable[[Record, int], Any]:
     """Compile a path: "name", "outer.inner", "const:value", "record:part", or "row"."""
-    if path == _ROW:
+    if path == ROW:
         return lambda _record, number: number
-    if path.startswith(_CONSTANT_PREFIX):
-        constant = path.removeprefix(_CONSTANT_PREFIX)
+    if path.startswith(CONSTANT_PREFIX):
+        constant = path.removeprefix(CONSTANT_PREFIX)
         return lambda _record, _number: constant
     if "." not in path or is_of_record(path):
         return lambda record, _number: record.get(path)
@@ -169,28 +111,3 @@ def known(path: str, read: Callable[[Any], T]) -> Callable[[Record, int], T | No
         return None if missing else found(record, number)
 
     return label
-
-
-def label_without_time(label: str, time: str) -> BadRecordError:
-    """Return the error for a record with a label whose time is missing.
-
-    >>> print(label_without_time("y", "seen"))
-    the record has a "y", but no "seen"; fill it in, or leave "y" empty until it is known
-    """
-    detail = (
-        f'the record has a "{label}", but no "{time}"; fill it in, or leave "{label}" empty until '
-        "it is known"
-    )
-    return BadRecordError("missing-field", detail)
-
-
-def missing(*paths: str) -> BadRecordError:
-    """Return the error for a record without a value at any of some paths.
-
-    >>> print(missing("score", "label"))
-    the record has no "score" and no "label"; fill it in, drop the record, or name the field ...
-    """
-    named = " and ".join(f'no "{path}"' for path in paths)
-    remedy = "fill it in, drop the record, or name the field that holds it in [input.fields]"
-    detail = f"the record has {named}; {remedy}"
-    return BadRecordError("missing-field", detail)

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from abers.exceptions import ParameterError
 from abers.stream import Label, Observation
-from abers_connectors.mapping import columns, values
+from abers.stream.readers import (
+    CellReader,
+    ExtraReader,
+    FeaturesReader,
+    IdReader,
+    NameReader,
+    PlainReader,
+    ScoreReader,
+)
+from abers.stream.schema import Schema
+from abers.stream.schema_columns import DEFAULT_MODEL, Readers, label_before_observation
+from abers_connectors.mapping import columns
 from abers_connectors.mapping.fields import (
     Fields,
     known,
@@ -30,7 +41,6 @@ from abers_connectors.suggestions import did_you_mean
 if TYPE_CHECKING:
     from abers_connectors.mapping.columns import EventBuilder
     from abers_connectors.mapping.fields import Record
-    from abers_connectors.mapping.values import ValueReaders
 
 __all__ = ["Mapper", "MapperFactory", "labelled", "labels", "mixed"]
 
@@ -45,12 +55,17 @@ class Mapper:
     row: FromRecord[Row]
     """Maps a record and its number to a row, or raises a BadRecordError."""
     columns: EventBuilder
+    schema: Schema
     typed: TypedRecord | None  # type that plain JSON is decoded into, if the mapping is plain
     reads: frozenset[str]  # top-level fields
     needs: tuple[tuple[str, ...], ...]  # a record has at least one path of each group
+    names: tuple[str, ...] = ()  # paths of model and segment, which a record may lack
 
     def require_columns(self, name: str, columns: Sequence[str]) -> None:
-        """Raise a ParameterError for an input without a column that the mapping needs."""
+        """Raise a ParameterError for an input without a column that the mapping needs.
+
+        A model or a segment may be missing, but not be there under a name in another case.
+        """
         for paths in self.needs:
             roots = [root(path) for path in paths]
             if any(not names or not set(names).isdisjoint(columns) for names in roots):
@@ -61,19 +76,27 @@ class Mapper:
                 f"{', '.join(columns)}; name the right one in [input.fields]{hint}"
             )
             raise ParameterError(msg)
+        for path in self.names:
+            same = [one for one in columns if one.casefold() == path.casefold()]
+            if same and path not in same:
+                msg = (
+                    f"{name} has no column {path}, but {' and '.join(same)}; name the right one in "
+                    "[input.fields], or rename it"
+                )
+                raise ParameterError(msg)
 
 
 class MapperFactory(Protocol):
     """Compiles the mapping of one kind of records: `mixed`, `labels` or `labelled`."""
 
     def __call__(
-        self, fields: Fields, readers: ValueReaders | None = None, *, text: bool = False
+        self, fields: Fields, readers: Readers | None = None, *, text: bool = False
     ) -> Mapper:
         """Compile a mapping."""
         ...
 
 
-def mixed(fields: Fields, readers: ValueReaders | None = None, *, text: bool = False) -> Mapper:
+def mixed(fields: Fields, readers: Readers | None = None, *, text: bool = False) -> Mapper:
     """Compile the mapping of an input whose records are observations or labels.
 
     A record with a score or features is an observation, one with only a label is a label. If all
@@ -86,14 +109,14 @@ def mixed(fields: Fields, readers: ValueReaders | None = None, *, text: bool = F
     >>> row({"id": "a1", "time": 9, "label": True}, 2).value
     1
     """
-    readers = readers or values.binary()
+    readers = readers or Readers.binary()
     observation, label = (
         _observation_reader(fields, readers, text=text),
         _label_reader(fields, readers),
     )
     scored = fields.scored
-    get_scored = [optional(path, values.unchanged) for path in scored]
-    get_label = optional(fields.label, values.unchanged)
+    get_scored = [optional(path, PlainReader().one) for path in scored]
+    get_label = optional(fields.label, PlainReader().one)
 
     def row(record: Record, number: int) -> Row:
         if any(get(record, number) is not None for get in get_scored):
@@ -102,28 +125,28 @@ def mixed(fields: Fields, readers: ValueReaders | None = None, *, text: bool = F
             return label(record, number)
         raise missing(*scored, fields.label)
 
-    return _new_mapper(fields, readers, row, columns.mixed_builder, (*scored, fields.label))
+    schema = Schema(fields, readers, text=text)
+    return _new_mapper(schema, fields, row, columns.mixed_builder, (*scored, fields.label))
 
 
-def labels(fields: Fields, readers: ValueReaders | None = None, *, text: bool = False) -> Mapper:
+def labels(fields: Fields, readers: Readers | None = None, *, text: bool = False) -> Mapper:
     """Compile the mapping of an input that has labels only; see `mixed`."""
-    del text  # a label reads the same either way
-    readers = readers or values.binary()
+    readers = readers or Readers.binary()
     read = replace(fields, segment=None, passthrough=())  # which no label has
-    return _new_mapper(
-        read, readers, _label_reader(fields, readers), columns.label_builder, (fields.label,)
-    )
+    schema = Schema(read, readers, "labels", text=text)
+    row = _label_reader(fields, readers)
+    return _new_mapper(schema, read, row, columns.label_builder, (fields.label,))
 
 
-def labelled(fields: Fields, readers: ValueReaders | None = None, *, text: bool = False) -> Mapper:
+def labelled(fields: Fields, readers: Readers | None = None, *, text: bool = False) -> Mapper:
     """Compile the mapping of an input whose records are observations with labels; see `mixed`.
 
     A record without a label is an observation whose label is not known yet.
     """
-    readers = readers or values.binary()
+    readers = readers or Readers.binary()
     observation = _observation_reader(fields, readers, text=text)
-    value, timed = known(fields.label, readers.label), fields.label_time
-    time = (lambda *_: None) if timed is None else optional(timed, readers.time)
+    value, timed = known(fields.label, readers.label.one), fields.label_time
+    time = (lambda *_: None) if timed is None else optional(timed, readers.time.one)
 
     def row(record: Record, number: int) -> Row:
         observed, label = observation(record, number), value(record, number)
@@ -134,32 +157,34 @@ def labelled(fields: Fields, readers: ValueReaders | None = None, *, text: bool 
         if (at := time(record, number)) is None:
             raise label_without_time(fields.label, timed)
         if at < observed.time:
-            raise values.label_before_observation(at, observed.time)
+            raise label_before_observation(at, observed.time)
         return LabelledObservation(observed, label, at)
 
     needs = (fields.scored, (fields.label,), *([] if timed is None else [(timed,)]))
-    return _new_mapper(fields, readers, row, columns.labelled_builder, *needs)
+    schema = Schema(fields, readers, "labelled", text=text)
+    return _new_mapper(schema, fields, row, columns.labelled_builder, *needs)
 
 
 def _new_mapper(
+    schema: Schema,
     fields: Fields,
-    readers: ValueReaders,
     row: FromRecord[Row],
-    build: Callable[[Fields, ValueReaders], EventBuilder],
+    build: Callable[[Fields, Readers], EventBuilder],
     *needs: tuple[str, ...],
 ) -> Mapper:
     """Return the mapping that needs a path of each of some groups, besides id and time."""
     given = [fields.model, *fields.passthrough, *([fields.segment] if fields.segment else [])]
     needs = ((fields.id,), (fields.time,), *needs)
     reads = frozenset(name for path in chain(given, *needs) for name in root(path))
-    return Mapper(row, build(fields, readers), typed_record(fields, readers), reads, needs)
+    names = (fields.model, *([fields.segment] if fields.segment else []))
+    readers = schema.readers
+    typed = typed_record(fields, readers)
+    return Mapper(row, build(fields, readers), schema, typed, reads, needs, names)
 
 
-def _observation_reader(
-    fields: Fields, readers: ValueReaders, *, text: bool
-) -> FromRecord[Observation]:
+def _observation_reader(fields: Fields, readers: Readers, *, text: bool) -> FromRecord[Observation]:
     """Compile the conversion of a record to an observation."""
-    identity, time = required(fields.id, values.identity), required(fields.time, readers.time)
+    identity, time = required(fields.id, IdReader().one), required(fields.time, readers.time.one)
     model, segment = _name(fields.model, "model"), _name(fields.segment, "segment")
     score, x = _score(fields, readers), _features(fields, text=text)
     extra = _present(fields.passthrough, text=text)
@@ -172,7 +197,7 @@ def _observation_reader(
         return Observation(
             identity(record, number),
             time(record, number),
-            model(record, number) or values.DEFAULT_MODEL,
+            model(record, number) or DEFAULT_MODEL,
             value,
             found,
             segment(record, number) or "",
@@ -183,27 +208,27 @@ def _observation_reader(
     return observation
 
 
-def _label_reader(fields: Fields, readers: ValueReaders) -> FromRecord[Label]:
+def _label_reader(fields: Fields, readers: Readers) -> FromRecord[Label]:
     """Compile the conversion of a record to a label."""
-    identity, time = required(fields.id, values.identity), required(fields.time, readers.time)
-    model, label = _name(fields.model, "model"), required(fields.label, readers.label)
+    identity, time = required(fields.id, IdReader().one), required(fields.time, readers.time.one)
+    model, label = _name(fields.model, "model"), required(fields.label, readers.label.one)
 
     def event(record: Record, number: int) -> Label:
         return Label(
             identity(record, number),
             time(record, number),
-            model(record, number) or values.DEFAULT_MODEL,
+            model(record, number) or DEFAULT_MODEL,
             label(record, number),
         )
 
     return event
 
 
-def _score(fields: Fields, readers: ValueReaders) -> FromRecord[Any]:
+def _score(fields: Fields, readers: Readers) -> FromRecord[Any]:
     """Compile the reader of the score, or of the scores by class."""
     if isinstance(fields.score, str):
-        return optional(fields.score, readers.score)
-    found = [(name, path, optional(path, values.score)) for name, path in fields.score.items()]
+        return optional(fields.score, readers.score.one)
+    found = [(name, path, optional(path, ScoreReader().one)) for name, path in fields.score.items()]
 
     def scores(record: Record, number: int) -> dict[str, float] | None:
         given = [(name, path, get(record, number)) for name, path, get in found]
@@ -218,12 +243,12 @@ def _score(fields: Fields, readers: ValueReaders) -> FromRecord[Any]:
 def _name(path: str | None, name: str) -> FromRecord[str | None]:
     if path is None:
         return lambda _record, _number: None
-    return optional(path, lambda value: values.text(value, name, "bad-model"))
+    return optional(path, NameReader(name).one)
 
 
 def _features(fields: Fields, *, text: bool) -> FromRecord[dict[str, Any] | None]:
     if isinstance(fields.x, str):
-        return optional(fields.x, values.features)
+        return optional(fields.x, FeaturesReader().one)
     present, names = _present(fields.features, text=text), fields.features
 
     def found(record: Record, number: int) -> dict[str, Any] | None:
@@ -237,8 +262,8 @@ def _features(fields: Fields, *, text: bool) -> FromRecord[dict[str, Any] | None
 
 def _present(paths: Sequence[str], *, text: bool) -> FromRecord[dict[str, Any] | None]:
     """Compile a reader of the fields that have a value; it returns None if none has."""
-    read = values.number_or_text if text else values.unchanged
-    found = [(path, optional(path, read)) for path in paths]
+    read: CellReader = ExtraReader() if text else PlainReader()
+    found = [(path, optional(path, read.one)) for path in paths]
 
     def present(record: Record, number: int) -> dict[str, Any] | None:
         given = {path: get(record, number) for path, get in found}

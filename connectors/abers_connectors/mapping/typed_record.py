@@ -9,16 +9,17 @@ import msgspec
 import numpy as np
 
 from abers.stream.columns import column, objects
-from abers_connectors.mapping import values
+from abers.stream.readers import ClassScoresReader, FoldScoresReader
+from abers.stream.schema_columns import DEFAULT_MODEL
 from abers_connectors.mapping.columns import FieldColumn
 from abers_connectors.mapping.fields import constant, is_of_record, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from abers.stream.schema_columns import Readers
     from abers_connectors.mapping.columns import FieldColumns
     from abers_connectors.mapping.fields import Fields, Record
-    from abers_connectors.mapping.values import ValueReaders
 
 __all__ = ["TypedRecord", "typed_record"]
 
@@ -74,20 +75,21 @@ _READ: Mapping[str, Callable[[Sequence[Any]], FieldColumn]] = {
 }
 
 
-def typed_record(fields: Fields, readers: ValueReaders) -> TypedRecord | None:
+def typed_record(fields: Fields, readers: Readers) -> TypedRecord | None:
     """Return the type of the records of a mapping; None if the mapping is not plain.
 
     Constants and the metadata of a record are not fields of it.
     """
     if not isinstance(fields.score, str) or fields.x or fields.passthrough:
         return None
-    numbers = readers.type is float
+    kind = _score_type(readers)
+    numbers = kind is float
     types: dict[str, tuple[Any, ...]] = {
         "id": (str,),
         "time": (int,),
         "label_time": (int | None, None),
-        "model": (str, values.DEFAULT_MODEL),
-        "score": (readers.type | None, math.nan if numbers else None),
+        "model": (str, DEFAULT_MODEL),
+        "score": (kind | None, math.nan if numbers else None),
         "label": (_Value | None, None),
         "segment": (str, ""),
     }
@@ -106,3 +108,9 @@ def typed_record(fields: Fields, readers: ValueReaders) -> TypedRecord | None:
         return TypedRecord(record, names, numbers=numbers)
     except ValueError:  # a name that needs escapes
         return None
+
+
+def _score_type(readers: Readers) -> Any:  # noqa: ANN401 - a type of JSON
+    if isinstance(readers.score, ClassScoresReader):
+        return dict[str, float]
+    return float | list[float] if isinstance(readers.score, FoldScoresReader) else float

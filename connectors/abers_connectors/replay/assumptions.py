@@ -9,6 +9,7 @@ from abers_connectors.config.value_types import Lateness
 from abers_connectors.mapping.fields import Fields
 from abers_connectors.replay.defaults import columns_of
 from abers_connectors.sources.base import SourceOptions
+from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.registry import is_dataset, is_rereadable, open_source
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
         yield f"Columns: {', '.join(columns)}."
         if options.scores is None and job.settings.scores == "probability":
             yield "Scores lie in [0, 1] and are taken as probabilities; if not, add --scores any."
+        elif options.scores is None and (ends := _ends_of_scores(options, job)) is not None:
+            low, high = (f"{end:g}" for end in ends)
+            yield (
+                f"Scores lie in [{low}, {high}], beyond [0, 1], and have no verdict of their own. "
+                "Are they logits? Add --scores logit. Are they per cent? Divide them by 100."
+            )
         if options.positive and _lacks_positives(job):
             yield _without_positives(options, found)
     if options.delay is None and (delay := lateness_of(options)) != Lateness():
@@ -48,17 +55,26 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
         )
 
 
+def _ends_of_scores(options: ReplayOptions, job: Job) -> tuple[float, float] | None:
+    """Return the least and the largest of the first scores of a file of two classes, if known."""
+    if job.settings.task != "binary" or not is_rereadable(options.stream):
+        return None
+    first = job.source.first() if isinstance(job.source, DelayedLabels) else None
+    scores = None if first is None else first.events.scores
+    if scores is None or scores.dtype.kind != "f" or not len(scores):
+        return None
+    return float(scores.min()), float(scores.max())
+
+
 def _lacks_positives(job: Job) -> bool:
     """Return whether a file that can be read again begins with labels, and none of them is 1."""
-    if not is_rereadable(job.source.name):
+    if not isinstance(job.source, DelayedLabels) or not is_rereadable(job.source.name):
         return False
-    for batch in job.source.batches():
-        if batch.bad:  # the run says what is wrong
-            return False
-        labels, values = batch.events.labels, batch.events.values
-        if values is not None and labels.any():
-            return not (values[labels] == 1).any()
-    return False
+    first = job.source.first()
+    if first is None or first.bad or first.events.awaited is None:  # the run says what is wrong
+        return False
+    known = [one for one in first.events.awaited.tolist() if one is not None]
+    return bool(known) and 1 not in known
 
 
 def _without_positives(options: ReplayOptions, columns: Mapping[str, str]) -> str:

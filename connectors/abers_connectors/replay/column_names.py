@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from abers.exceptions import ParameterError
 
-__all__ = ["USUAL_NAMES", "usual_column"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["REQUIRED", "USUAL_NAMES", "usual_column"]
 
 USUAL_NAMES = {
     "score": (
@@ -21,17 +23,38 @@ USUAL_NAMES = {
         *("label_time", "label_timestamp", "label_ts", "labelled_at", "labeled_at"),
         *("outcome_time", "settled_at", "resolved_at"),
     ),
+    "model": ("model", "model_name"),
+    "segment": ("segment",),
 }
-"""Names of the column of each field, the likeliest first; case does not matter."""
+REQUIRED = ("score", "label", "id", "time")
+"""Fields that every file has; those of id and time may be the number of the record."""
+"""Names of the column of each field, the likeliest first."""
 
 
-def usual_column(field: str, columns: Sequence[str]) -> str | None:
+def usual_column(field: str, columns: Iterable[str]) -> str | None:
     """Return the column of a field by its usual names; None if there is none.
+
+    A name in another case is the same name, unless the exact one is there.
+
+    Raises
+    ------
+    ParameterError
+        If several columns have the name in another case.
 
     Examples
     --------
     >>> usual_column("score", ["ID", "y_true", "y_prob"]), usual_column("time", ["score"])
     ('y_prob', None)
+    >>> usual_column("model", ["Model", "model"]), usual_column("model", ["MODEL"])
+    ('model', 'MODEL')
     """
-    by_case = {column.casefold(): column for column in reversed(columns)}
-    return next((by_case[name] for name in USUAL_NAMES[field] if name in by_case), None)
+    for name in USUAL_NAMES[field]:
+        found = [one for one in columns if one.casefold() == name]
+        if name in found:
+            return name
+        if len(found) > 1:
+            msg = f"the columns {' and '.join(found)} both may be the {field}; rename one of them"
+            raise ParameterError(msg)
+        if found:
+            return found[0]
+    return None

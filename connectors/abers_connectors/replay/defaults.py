@@ -18,7 +18,7 @@ from abers_connectors.config import model as configuration
 from abers_connectors.config.sections import LimitsSection
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.mapping.fields import root
-from abers_connectors.replay.column_names import USUAL_NAMES, usual_column
+from abers_connectors.replay.column_names import REQUIRED, USUAL_NAMES, usual_column
 from abers_connectors.replay.job import Job, unchecked_job
 from abers_connectors.replay.options import given
 from abers_connectors.sources.base import HasFields, SourceOptions
@@ -55,7 +55,7 @@ _OPTIONS = {
     "calibrator.half_life": "--half-life",
     "input.pos_label": "--positive",
     "input.timezone": "--timezone",
-    **{f"input.fields.{one}": f"--{one.replace('_', '-')}" for one in USUAL_NAMES},
+    **{f"input.fields.{one}": f"--{one.replace('_', '-')}" for one in (*REQUIRED, "label_time")},
     "[input.fields]": "--score, --label, --id or --time",
     ", or name the format in input.format": "",
 }
@@ -153,9 +153,9 @@ def _are_probabilities(source: Source) -> bool:
 
     Nothing is read in advance of what can be read only once.
     """
-    if not is_rereadable(source.name):
+    if not isinstance(source, DelayedLabels) or not is_rereadable(source.name):
         return False
-    first = next(iter(source.batches()), None)
+    first = source.first()
     scores = None if first is None or first.bad else first.events.scores
     if scores is None or scores.dtype.kind != "f":
         return False
@@ -211,11 +211,12 @@ def _require_file(name: str) -> None:
 def columns_of(options: ReplayOptions) -> dict[str, str]:
     """Return the column of each field of a file, as it was named or by its usual names.
 
-    A missing id or time is the number of the record. All columns are taken to exist where the first
-    record cannot be read in advance, as in a pipe.
+    Model and segment are there if the file has them. A missing id or time is the number of the
+    record. All columns are taken to exist where the first record cannot be read in advance, as in a
+    pipe.
     """
     named = given(options.columns)
-    wanted = {one: names[0] for one, names in USUAL_NAMES.items() if one != "label_time"} | named
+    wanted = {one: USUAL_NAMES[one][0] for one in REQUIRED} | named
     source = open_source(options.stream, SourceOptions())
     if not isinstance(source, HasFields) or not is_rereadable(options.stream):
         return wanted
@@ -224,8 +225,9 @@ def columns_of(options: ReplayOptions) -> dict[str, str]:
         needs = "a row for each, with a score and a label"
         msg = f"{options.stream} holds no observation; it needs {needs}"
         raise RecordError(msg)
-    for one in USUAL_NAMES.keys() - named.keys():
-        if column := usual_column(one, known):
+    unnamed = [one for one in known if one not in {*named.values()}]
+    for one in (one for one in USUAL_NAMES if one not in named):
+        if column := usual_column(one, unnamed):
             wanted[one] = column
         elif one in {"id", "time"} and Path(options.stream).is_file():
             wanted[one] = "row"  # which is none where there are many files

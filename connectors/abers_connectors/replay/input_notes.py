@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abers.monitoring import BinaryMonitor, label_doubts, score_doubts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["input_notes"]
+    from abers.monitoring import TaskMonitor
+    from abers.stream import Settings
+
+__all__ = ["column_notes", "unlabelled_notes"]
 
 
-def input_notes(records: int, unlabelled: int) -> Iterator[str]:
+def unlabelled_notes(records: int, unlabelled: int) -> Iterator[str]:
     """Yield sentences on records whose labels are not known yet, of so many in all.
 
     Examples
     --------
-    >>> [*input_notes(60, 10)]
+    >>> [*unlabelled_notes(60, 10)]
     ['10 rows have no label yet: they are predicted, but not scored.']
-    >>> [*input_notes(60, 60)]
+    >>> [*unlabelled_notes(60, 60)]
     ['No row has a label: see that the label column is the right one.']
     """
     if unlabelled and unlabelled == records:
@@ -26,3 +31,18 @@ def input_notes(records: int, unlabelled: int) -> Iterator[str]:
         yield "1 row has no label yet: it is predicted, but not scored."
     elif unlabelled:
         yield f"{unlabelled:,} rows have no label yet: they are predicted, but not scored."
+
+
+def column_notes(monitor: TaskMonitor, settings: Settings) -> Iterator[str]:
+    """Yield sentences on labels and scores that may not be what they seem.
+
+    Scores that may be any numbers have no verdict, and a sentence says how they get one.
+    """
+    if isinstance(monitor, BinaryMonitor):
+        yield from label_doubts(monitor.calibrated)
+        yield from () if monitor.raw is None else score_doubts(monitor.raw)
+    if monitor.count and settings.task != "regression" and not settings.has_raw_view:
+        yield (
+            "The raw scores have no verdict, since they may be any numbers. Are they probabilities "
+            "or logits? Then declare them, in scores. Are they per cent? Then divide them by 100."
+        )

@@ -2,11 +2,12 @@
 
 A second input has labels only. Without one, the records of the first are observations with their
 labels if there is a delay or a field of the label's time, and otherwise observations and labels as
-they came.
+they came. A file is in the order of time, or it is sorted.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
@@ -16,7 +17,9 @@ from abers_connectors.mapping import mapper
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.merge import MergedSource
-from abers_connectors.sources.registry import open_source
+from abers_connectors.sources.ordered import Bounds, OrderedSource
+from abers_connectors.sources.registry import is_read_once, open_source
+from abers_connectors.sources.sort_commands import sort_remedy
 
 if TYPE_CHECKING:
     from abers_connectors.config.model import Config
@@ -30,13 +33,27 @@ def open_inputs(config: Config) -> Source:
     first, second = config.input.observations, config.input.labels
     if first is None:
         raise ConfigError(["kafka: these are topics, not files; name a file with --from"])
-    source = open_input(config, first)
     if config.labelled:
         delay = config.input.delay or Lateness()
-        return DelayedLabels(source, count=delay.observations, span=delay.span)
-    if second is None:
-        return source
-    return MergedSource([source, open_input(config, second)], config.limits.allowed_lateness)
+        ordered = _ordered(config, first)
+        return DelayedLabels(ordered, count=delay.observations, span=delay.span)
+    if second is not None:
+        return MergedSource([_ordered(config, first), _ordered(config, second)])
+    source = open_input(config, first)
+    return source if is_read_once(source) else _ordered(config, first)  # records as they come
+
+
+def _ordered(config: Config, name: str) -> OrderedSource:
+    """Return an input in the order of time; what is read once is not read ahead."""
+    source, second = open_input(config, name), name == config.input.labels
+    fields = config.label_fields() if second else config.fields()
+    return OrderedSource(
+        source,
+        partial(sort_remedy, source, fields.time, config.input.format),
+        lateness=config.limits.allowed_lateness,
+        labels=second,
+        bounds=Bounds(0, 0) if is_read_once(source) else Bounds(),
+    )
 
 
 def open_input(config: Config, name: str) -> Source:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import ParameterError
+from abers.stream.times import TimeReader
 from abers_connectors.config import model as configuration
 from abers_connectors.config.sections import StateSection, dead_letters_beside
 from abers_connectors.files.aliases import FileUse, is_same
-from abers_connectors.mapping import values
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.replay.assumptions import assumptions, lateness_of
 from abers_connectors.replay.defaults import job_of_input
@@ -22,8 +22,8 @@ from abers_connectors.replay.job import Job, job_of_config
 from abers_connectors.replay.options import given, report_format, require_in_file
 from abers_connectors.replay.pace import Pace, parse_speed
 from abers_connectors.sources.delayed_labels import DelayedLabels
+from abers_connectors.sources.ordered import part_of
 from abers_connectors.sources.registry import is_read_once
-from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _reference(options: ReplayOptions) -> Period | None:
 
 def _time(option: str, text: str | None) -> int | None:
     try:
-        return None if text is None else values.time(values.number_or_text(text))
+        return None if text is None else TimeReader().one(text)
     except BadRecordError as error:
         msg = f"--{option}: {error}"
         raise ParameterError(msg) from None
@@ -144,7 +144,7 @@ def _within(source: Source, since: int | None, until: int | None, models: Sequen
     """Return the events of a source in a time range, and of some models, as a source."""
     if isinstance(source, DelayedLabels):  # which keeps the labels of the range's observations
         return source.part(since, until, models)
-    return TimeRange(source, since, until, models)
+    return part_of(source, since, until, models)
 
 
 def _stateless_job(options: ReplayOptions) -> Job:

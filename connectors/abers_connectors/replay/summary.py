@@ -15,7 +15,7 @@ import msgspec
 from abers.monitoring import ALARM_TEST, experts
 from abers.stream import accounts
 from abers_connectors.replay.evidence_text import status_text
-from abers_connectors.replay.input_notes import input_notes
+from abers_connectors.replay.input_notes import column_notes, unlabelled_notes
 from abers_connectors.replay.losses import loss_sentences
 from abers_connectors.replay.verdict_text import (
     loss_record,
@@ -81,7 +81,7 @@ def summarize_run(run: BaseRun, events: int, seconds: float) -> Summary:
         alarms=run.alarms,
         workers=run.workers,
         unlabelled=run.unlabelled,
-        notes=[*input_notes(run.records, run.unlabelled)],
+        notes=[*unlabelled_notes(run.records, run.unlabelled), *summary.notes],
     )
 
 
@@ -124,6 +124,7 @@ def summarize(
         verdicts=[] if whole is None else [*map(verdict_record, whole.verdicts)],
         verdict_parts=[] if whole is None else [*map(parts_record, whole.verdict_parts)],
         calibration=None if whole is None else loss_record(whole.losses),
+        notes=[] if whole is None else [*column_notes(whole, processors[0].settings)],
         label_needs=[] if whole is None else need_sentences(whole),
         losses=[
             *loss_sentences(

@@ -1,25 +1,26 @@
 """Deserializer of the records of a batch to events.
 
-All records are decoded at once. If that fails, each half is decoded, down to the one record that is
-bad. So a bad record costs a little time, and the result of the others does not depend on it. That
-also finds a record on which abers itself fails (see `poison`): decoding changes no state.
+All records are decoded to raw columns at once, whose bad cells refuse their records alone. If that
+fails, as a text cannot be decoded, each half is decoded, down to the one record that is bad. So a
+bad record costs a little time, and the result of the others does not depend on it. That also finds
+a record on which abers itself fails (see `poison`): decoding changes no state.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
-from operator import attrgetter
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from abers.stream import Events
-from abers.stream.columns import column, objects
-from abers_connectors.mapping import mapper
+from abers.stream.cells import Cells
+from abers.stream.column_types import objects
+from abers.stream.fields import is_of_record
+from abers.stream.schema import Reading, Schema
 from abers_connectors.mapping.bad_record import BadRecordError, not_utf8, too_large
-from abers_connectors.mapping.fields import is_of_record
-from abers_connectors.mapping.rows import events_of
 from abers_connectors.runtime.checkpoint import TOMBSTONE
 from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.transport import BadHeaders
@@ -30,8 +31,9 @@ from abers_connectors.schemas.wire_format import HEAD
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from abers_connectors.config.model import Config
-    from abers_connectors.mapping.mapper import Mapper
     from abers_connectors.runtime.transport import Record
     from abers_connectors.schemas.record_reader import RecordReader
 
@@ -40,6 +42,8 @@ __all__ = ["DecodedBatch", "Deserializer"]
 _KEY, _TIMESTAMP, _HEADER = "record:key", "record:timestamp", "record:header:"
 
 _AT_ONCE = 1 << 19  # bytes of records that are decoded together: a byte may take 400 of memory
+
+_SKIPPED = -1  # instead of the number of an input
 
 _DeadRow: TypeAlias = tuple[int, str, str]  # row, reason, and a sentence
 _NO_KEY = BadRecordError(
@@ -68,7 +72,7 @@ class DecodedBatch(NamedTuple):
     @classmethod
     def rejected(cls, why: str) -> Self:
         """Return a batch of one record, on which abers fails."""
-        return cls(events_of([]), [], [(0, INTERNAL_ERROR, why)], [])
+        return cls(Events.of([]), [], [(0, INTERNAL_ERROR, why)], [])
 
     def no_events(self) -> list[tuple[int, str]]:
         """Return row and reason of the records that are no events; see `TOMBSTONE`."""
@@ -97,13 +101,13 @@ class Deserializer:
         reads, section = config.reads(), config.schema_registry
         registry = None if section is None else SchemaRegistry(section, environ)
         stop = section is not None and section.on_unavailable == "stop"
-        mappers = (
-            mapper.mixed(config.fields(), reads),
-            mapper.labels(config.label_fields(), reads),
+        schemas = (
+            Schema(config.fields(), reads),
+            Schema(config.label_fields(), reads, "labels"),
         )
         first, second = (
-            _InputReader(one, record_reader(name, one, registry, stop=stop))
-            for one, name in zip(mappers, config.topic_formats, strict=True)
+            _InputReader(one, record_reader(name, _of_value(one.reads), registry, stop=stop))
+            for one, name in zip(schemas, config.topic_formats, strict=True)
         )
         self._inputs = first, second
         self._limit = config.input.max_record_bytes
@@ -132,92 +136,130 @@ class Deserializer:
 
     def decode(self, records: Sequence[Record], inputs: Sequence[int]) -> DecodedBatch:
         """Decode records in the order of processing; inputs are 0 (observations) or 1 (labels)."""
-        rows: tuple[list[int], list[int]] = ([], [])
-        dead: list[_DeadRow] = []
-        tombstones: list[int] = []
-        limit, keyed = self._limit, self._keyed
-        for row, (record, number) in enumerate(zip(records, inputs, strict=True)):
-            value = record.value
-            if value is None:
-                tombstones.append(row)
-            elif len(value) > limit:
-                dead.append(_row_of_error(row, too_large(len(value), limit)))
-            elif type(record.headers) is BadHeaders:
-                dead.append(_row_of_error(row, _BAD_HEADERS))
-            elif keyed and record.key is None:
-                dead.append(_row_of_error(row, _NO_KEY))
-            else:
-                rows[number].append(row)
-        parts: list[tuple[list[int], Events]] = []
-        for part, one in zip(rows, self._inputs, strict=True):
-            parts.extend(one.read(records, part, dead))
+        values = [one.value for one in records]
+        refused = self._refused(records, values)
+        tombstones = []
+        if None in values:
+            tombstones = [row for row, one in enumerate(values) if one is None]
+        dead = [_row_of_error(row, error) for row, error in refused.items()]
+        which = np.fromiter(inputs, np.int8, len(records))
+        if refused or tombstones:
+            which[[*refused, *tombstones]] = _SKIPPED
+        parts: list[tuple[NDArray[np.int64], Events]] = []
+        for number, one in enumerate(self._inputs):
+            some = _Records.of(records, values, which == number)
+            parts.extend(one.read(some, dead))
         events, order = _in_order(parts)
-        stamps = [records[row].timestamp for row in order]
+        kept = records if len(order) == len(records) else [records[row] for row in order]
+        stamps = np.fromiter([one.timestamp for one in kept], np.int64, len(kept))
         if self._now is not None:
             arrived = self._now()
-            stamps = [arrived if stamp < 0 else min(stamp, arrived) for stamp in stamps]
+            stamps = np.where(stamps < 0, arrived, np.minimum(stamps, arrived))
         return DecodedBatch(_recorded(events, stamps), order, sorted(dead), tombstones)
+
+    def _refused(
+        self, records: Sequence[Record], values: Sequence[bytes | None]
+    ) -> dict[int, BadRecordError]:
+        """Return the records that are refused before they are decoded, by their rows."""
+        found: dict[int, BadRecordError] = {}
+        if self._keyed:
+            found = {row: _NO_KEY for row, one in enumerate(records) if one.key is None}
+        if BadHeaders in {type(one.headers) for one in records}:
+            bad = (row for row, one in enumerate(records) if type(one.headers) is BadHeaders)
+            found |= dict.fromkeys(bad, _BAD_HEADERS)
+        if sum(map(len, filter(None, values))) > self._limit:
+            sizes = [len(one or b"") for one in values]
+            large = (row for row, size in enumerate(sizes) if size > self._limit)
+            found |= {row: too_large(sizes[row], self._limit) for row in large}
+        return {row: error for row, error in found.items() if values[row] is not None}
+
+
+class _Records(NamedTuple):
+    """Some records of a batch, with their rows."""
+
+    rows: NDArray[np.int64]
+    records: Sequence[Record]
+    values: Sequence[Any]
+
+    @classmethod
+    def of(cls, records: Sequence[Record], values: Sequence[Any], mask: NDArray[np.bool_]) -> Self:
+        """Return the records of a mask."""
+        rows = np.flatnonzero(mask)
+        if len(rows) == len(records):
+            return cls(rows, records, values)
+        kept = mask.tolist()
+        return cls(rows, [*compress(records, kept)], [*compress(values, kept)])
+
+    def halves(self) -> tuple[_Records, _Records]:
+        """Return the first and the second half."""
+        half = len(self.rows) // 2
+        return (
+            _Records._make(one[:half] for one in self),
+            _Records._make(one[half:] for one in self),
+        )
 
 
 class _InputReader:
     """Decodes the records of one input."""
 
-    def __init__(self, mapper: Mapper, reader: RecordReader) -> None:
-        self._mapper, self._reader = mapper, reader
+    def __init__(self, schema: Schema, reader: RecordReader) -> None:
+        self._schema, self._reader = schema, reader
         self.prepare = reader.prepare
-        self._parts = {path: _part(path) for path in sorted(mapper.reads) if is_of_record(path)}
+        self._parts = {path: _part(path) for path in sorted(schema.reads) if is_of_record(path)}
 
     def read(
-        self, records: Sequence[Record], rows: list[int], dead: list[_DeadRow]
-    ) -> Iterator[tuple[list[int], Events]]:
-        """Yield the events of some rows with their rows; append bad records to `dead`."""
-        if not rows:
+        self, some: _Records, dead: list[_DeadRow]
+    ) -> Iterator[tuple[NDArray[np.int64], Events]]:
+        """Yield the events of some records with their rows; append bad records to `dead`."""
+        rows = some.rows
+        if not len(rows):
             return
-        if len(rows) == 1:
-            try:
-                yield rows, self._one_surely(records[rows[0]])
-            except BadRecordError as error:
-                dead.append(_row_of_error(rows[0], error))
+        try:
+            found = self._surely(some) if len(rows) == 1 else self._all(some)
+        except BadRecordError as error:
+            dead.append(_row_of_error(int(rows[0]), error))
             return
-        events = self._all([records[row] for row in rows])
-        if events is not None:
-            yield rows, events
+        if found is None:
+            for half in some.halves():
+                yield from self.read(half, dead)
             return
-        half = len(rows) // 2
-        yield from self.read(records, rows[:half], dead)
-        yield from self.read(records, rows[half:], dead)
+        dead.extend((int(rows[row]), reason, detail) for row, reason, detail in found.refused)
+        if len(found.rows):
+            yield rows[found.rows], found.events
 
-    def _all(self, records: list[Record]) -> Events | None:
-        """Decode records; None if they are too large for one decoding, or it fails."""
-        if sum(len(record.value or b"") for record in records) > _AT_ONCE:
+    def _all(self, some: _Records) -> Reading | None:
+        """Read records; None if they are too large for one decoding, or it fails."""
+        if sum(map(len, some.values)) > _AT_ONCE:
             return None
         try:
-            return self._decoded(records)
+            return self._reading(some)
         except NO_FAULT_OF_A_RECORD:
             raise
         except Exception:  # noqa: BLE001 - what it means is known once it is of a single record
             return None
 
-    def _decoded(self, records: list[Record]) -> Events:
-        parts = {path: [*map(part, records)] for path, part in self._parts.items()}
-        raws: list[Any] = [record.value for record in records]
-        return self._reader.read(raws, self._mapper, map(attrgetter("offset"), records), parts)
+    def _reading(self, some: _Records) -> Reading:
+        parts = {
+            path: Cells(objects([*map(part, some.records)])) for path, part in self._parts.items()
+        }
+        columns = self._reader.columns(some.values)
+        return self._schema.read({**columns, **parts}, [one.offset for one in some.records])
 
-    def _one_surely(self, record: Record, *, again: bool = False) -> Events:
-        """Decode a record; raise a BadRecordError if abers fails on it twice."""
+    def _surely(self, some: _Records, *, again: bool = False) -> Reading:
+        """Read one record; raise a BadRecordError if abers fails on it twice."""
         try:
-            return self._one(record)
+            return self._reading(some)
         except (*NO_FAULT_OF_A_RECORD, BadRecordError):
             raise
         except Exception as error:
             if not again:
-                return self._one_surely(record, again=True)
-            raise BadRecordError(INTERNAL_ERROR, rejection(record, error)) from error
+                return self._surely(some, again=True)
+            raise BadRecordError(INTERNAL_ERROR, rejection(some.records[0], error)) from error
 
-    def _one(self, record: Record) -> Events:
-        parts = {path: [part(record)] for path, part in self._parts.items()}
-        raw = record.value or b""
-        return events_of([self._reader.read_one(raw, self._mapper, record.offset, parts)])
+
+def _of_value(reads: frozenset[str]) -> frozenset[str]:
+    """Return the fields of the value of a record, without those of its metadata."""
+    return frozenset(path for path in reads if not is_of_record(path))
 
 
 def _part(path: str) -> Callable[[Record], Any]:
@@ -245,25 +287,26 @@ def _text(raw: bytes | None, what: str) -> str | None:
         raise not_utf8(error, f" of the {what}") from None
 
 
-def _in_order(parts: Sequence[tuple[list[int], Events]]) -> tuple[Events, Sequence[int]]:
+def _in_order(parts: Sequence[tuple[NDArray[np.int64], Events]]) -> tuple[Events, Sequence[int]]:
     """Concatenate events in the order of their rows."""
     if not parts:
-        return events_of([]), []
+        return Events.of([]), []
     if len(parts) == 1:
-        return parts[0][1], parts[0][0]
+        return parts[0][1], parts[0][0].tolist()
     rows = np.concatenate([part for part, _ in parts])
     order = np.argsort(rows)
     events = Events.joined([events for _, events in parts])
     return events.take(order), rows[order].tolist()
 
 
-def _recorded(events: Events, stamps: Sequence[int]) -> Events:
+def _recorded(events: Events, stamps: NDArray[np.int64]) -> Events:
     """Set the times at which the records were written."""
-    if stamps and min(stamps) >= 0:
-        return replace(events, recorded=column(stamps))
-    if not stamps or max(stamps) < 0:
+    known = stamps >= 0
+    if known.all():
+        return replace(events, recorded=stamps) if len(stamps) else events
+    if not known.any():
         return events
-    return replace(events, recorded=objects([one if one >= 0 else None for one in stamps]))
+    return replace(events, recorded=np.where(known, stamps.astype(object), None))
 
 
 def _row_of_error(row: int, error: BadRecordError) -> _DeadRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abers.monitoring import MixtureMonitor
+from abers.stream import make_task
 
 if TYPE_CHECKING:
     from abers.stream import Processor
@@ -37,15 +37,14 @@ def state_bytes(processor: Processor) -> int:
     pending, early = processor.waiting
     model = _MODEL + _LABEL * labels / max(models, 1)
     each = sum(monitor.count for monitor in monitors) / max(models, 1)  # of all time
-    protected = False
     for monitor in monitors[:1]:
         views = sum(len(process.views) for process in monitor.e_processes)
-        protected = any(isinstance(one, MixtureMonitor) for one in monitor.others)
         model += _MONITOR + min(_HISTORY * each, _LONGEST_HISTORY)
         model += views * (_VIEW + _LABEL * (each + min(each, _RECENT)))
-    if protected:
+    mixed = make_task(processor.settings).mixed
+    if mixed:
         model += _PROTECTED + _EXPERT * sum(min(each, most) for most in _FADING)
         classes = len(processor.settings.classes)
         model += 1_100 * classes**2 + 11_000 * classes
-    waiting = pending * (_PENDING + _ID + _LANE * protected) + (early + finished) * (_KNOWN + _ID)
+    waiting = pending * (_PENDING + _ID + _LANE * mixed) + (early + finished) * (_KNOWN + _ID)
     return round(models * model + waiting)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from copy import copy
 from dataclasses import dataclass
-from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -156,11 +154,9 @@ class Status:
             counts, inputs = self._counts, result.changelog_record.inputs
             for which, name in enumerate(INPUTS):
                 counts.records[name] += inputs.count(which)
-            sinks = Counter(map(attrgetter("sink"), result.output_records))
-            counts.written.update(sinks)
-            if sinks["dead_letters"]:
-                dead = (one for one in result.output_records if one.sink == "dead_letters")
-                counts.dead.update(str(one.reason) for one in dead)
+            for sink, records in result.output_records.items():
+                counts.written[sink] += len(records.values)
+                counts.dead.update(records.reasons)
             counts.tombstones += len(result.decoded.tombstones)
             gauges = self._gauges.get(task.checkpoint.partition)
             before = {} if gauges is None else gauges.accounts

@@ -17,12 +17,12 @@ from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, snapshot_
 from abers_connectors.runtime.deserializer import DecodedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from abers.stream import Outputs, Processor
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.deserializer import Deserializer
-    from abers_connectors.runtime.serializer import OutputRecord, Serializer
+    from abers_connectors.runtime.serializer import OutputRecords, Serializer
     from abers_connectors.runtime.timestamp_merge import MergedRecords
 
 __all__ = ["BatchResult", "StreamTask"]
@@ -31,7 +31,7 @@ __all__ = ["BatchResult", "StreamTask"]
 class BatchResult(NamedTuple):
     """The results of a batch, which are written in one transaction."""
 
-    output_records: Sequence[OutputRecord]  # predictions, outcomes, dead letters and alerts
+    output_records: Mapping[str, OutputRecords]  # by sink: each of a service
     changelog_record: ChangelogRecord
     decoded: DecodedBatch  # the input records
     outputs: Outputs | None  # of the processor; None if no record was an event

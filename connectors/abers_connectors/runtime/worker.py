@@ -19,6 +19,7 @@ from abers.exceptions import BrokerError, DeadLettersError, StateError
 from abers_connectors.runtime import changelog
 from abers_connectors.runtime.batch_buffer import BatchBuffer
 from abers_connectors.runtime.poison import PoisonSearch, SuspectedError
+from abers_connectors.runtime.serializer import DEAD_LETTERS
 from abers_connectors.runtime.transport import TopicPartition, TransactionError
 
 if TYPE_CHECKING:
@@ -268,9 +269,7 @@ class Worker:
             self._buffer.limit(partition, self._poison.most(partition))
         for task, (result, offset) in zip(tasks, written, strict=True):
             task.changelog_written(offset() + 1)
-            self._dead.update(
-                str(one.reason) for one in result.output_records if one.sink == "dead_letters"
-            )
+            self._dead.update(result.output_records[DEAD_LETTERS].reasons)
             self.status.batch_committed(task, result)
             self._on_commit(task, result)
         self.status.transaction_committed(self._clock() - began)
@@ -301,12 +300,12 @@ class Worker:
 
     def _send(self, task: StreamTask, result: BatchResult) -> Callable[[], int]:
         """Send the results of a batch; return the offset as from `_send_changelog`."""
-        for one in result.output_records:
-            topic = self._topics.get(one.sink)
+        for sink, records in result.output_records.items():
+            topic = self._topics.get(sink)
             if topic is not None:
                 count = self._output_partitions[topic]  # may be below the number of tasks
                 to = TopicPartition(topic, task.checkpoint.partition % count)
-                self._producer.send(to, one.key, one.value, one.headers, one.timestamp)
+                records.send(self._producer, to)
         return self._send_changelog(task, result.changelog_record)
 
     def _send_changelog(

@@ -14,6 +14,7 @@ import base64
 import io
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import UUID
 
 from fastavro import parse_schema, read, schemaless_reader
 
@@ -98,6 +99,7 @@ read.LOGICAL_READERS.update(
         "fixed-abers-decimal": _decimal,
         "bytes-abers-base64": _base64,
         "fixed-abers-base64": _base64,
+        "fixed-abers-uuid": lambda data, *_: str(UUID(bytes=data)),
         "int-abers-date": _date,
         "long-abers-timestamp-micros": lambda value, *_: value // 1000,
         "long-abers-timestamp-nanos": lambda value, *_: value // 1_000_000,

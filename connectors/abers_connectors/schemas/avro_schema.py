@@ -20,6 +20,7 @@ __all__ = ["expanded"]
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _NAMED = {"record", "error", "enum", "fixed"}
 _MAX_SCALE = 400
+_UUID_BYTES = 16
 _MAX_DEPTH = 100  # as deep as Protobuf's parsers go
 _FEW = 100  # records within each other, of which no more are made however few bytes they have
 _RECORDS_A_BYTE = 2  # elsewhere: each record is a dictionary of 200 bytes
@@ -213,6 +214,9 @@ def _of_bytes(schema: Mapping[str, Any]) -> dict[str, Any]:
     scale = schema.get("scale", 0)
     if schema.get("logicalType") == "decimal" and 0 <= scale <= _MAX_SCALE:
         return {"logicalType": "abers-decimal", "scale": scale}
+    is_uuid = schema.get("logicalType") == "uuid" and schema["type"] == "fixed"
+    if is_uuid and schema["size"] == _UUID_BYTES:
+        return {"logicalType": "abers-uuid"}
     return {"logicalType": "abers-base64"}
 
 

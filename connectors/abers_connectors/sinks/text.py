@@ -17,6 +17,7 @@ from abers_connectors.sinks.destination import AppendedFile, OutputStream, Whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from abers_connectors.files.formats import FileFormat
     from abers_connectors.sinks.base import SinkOptions
     from abers_connectors.sinks.destination import Destination
     from abers_connectors.sources.base import Position
@@ -28,7 +29,7 @@ _MEMBER = 1 << 20  # bytes before compression, enough to compress well
 
 def open_text(path: str, row_type: type[msgspec.Struct], options: SinkOptions) -> TextSink:
     """Open a file or a stream; see `registry.open_sink`."""
-    format_, compression = file_format(path, options.format)
+    found = file_format(path, options.format)
     destination: Destination
     if is_stream(path):
         destination = OutputStream(path)
@@ -36,7 +37,7 @@ def open_text(path: str, row_type: type[msgspec.Struct], options: SinkOptions) -
         destination = AppendedFile(path, options.position, derived=options.derived)
     else:
         destination = WholeFile(path, derived=options.derived)
-    return TextSink(destination, row_encoder(row_type, format_), packer(compression))
+    return TextSink(destination, row_encoder(row_type, found), packer(found.compression))
 
 
 class Encoder(NamedTuple):
@@ -85,21 +86,21 @@ class TextSink(Sink):
         self._buffer.clear()
 
 
-def row_encoder(row_type: type[msgspec.Struct], format_: str) -> Encoder:
+def row_encoder(row_type: type[msgspec.Struct], file: FileFormat) -> Encoder:
     """Return the encoder of rows to JSON Lines, or to CSV below a header."""
-    if format_ != "csv":
+    if file.format != "csv":
         encode_lines = msgspec.json.Encoder().encode_lines
         return Encoder(b"", lambda rows: encode_lines([*rows]))
     columns = columns_of(row_type)
 
     def encode(rows: Sequence[msgspec.Struct]) -> bytes:
         values = [column.values(rows).tolist() for column in columns]
-        return _csv_lines(zip(*values, strict=True))
+        return _csv_lines(zip(*values, strict=True), file.separator)
 
-    return Encoder(_csv_lines([[column.name for column in columns]]), encode)
+    return Encoder(_csv_lines([[column.name for column in columns]], file.separator), encode)
 
 
-def _csv_lines(rows: Iterable[Sequence[Any]]) -> bytes:
+def _csv_lines(rows: Iterable[Sequence[Any]], separator: str) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, delimiter=separator, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()

@@ -10,22 +10,23 @@ the iterator is exhausted or closed. `sources/registry.py` says how a new source
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from abers.exceptions import StateError
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.fields import Fields
 from abers_connectors.mapping.mapper import mixed
-from abers_connectors.mapping.rows import events_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from abers.stream import Events
+    from abers.stream.cells import BadRecordError
+    from abers.stream.schema import Reading
+    from abers.stream.schema_columns import Readers
     from abers_connectors.mapping.mapper import Mapper, MapperFactory
-    from abers_connectors.mapping.rows import Row
-    from abers_connectors.mapping.values import ValueReaders
 
 __all__ = [
     "BadRecord",
@@ -35,12 +36,10 @@ __all__ = [
     "Position",
     "Source",
     "SourceOptions",
-    "batch_by_row",
+    "batch_of",
     "require_records",
     "resume_point",
 ]
-
-T = TypeVar("T")
 
 Position: TypeAlias = dict[str, Any]
 """How far a stream is read or written, in values that JSON can hold."""
@@ -111,7 +110,7 @@ class SourceOptions:
 
     fields: Fields = Fields()  # noqa: RUF009 - immutable
     kind: MapperFactory = mixed  # or `mapper.labels`, or `mapper.labelled`
-    readers: ValueReaders | None = None  # by default those of a binary task
+    readers: Readers | None = None  # by default those of a binary task
     format: str | None = None  # "csv", "jsonl" or "parquet", if the name of a file does not say it
     max_record_bytes: int = 1 << 20  # a larger record is bad; in Parquet, the columns that are read
     growing: bool = False  # whether an incomplete last line is left for the next run
@@ -121,25 +120,39 @@ class SourceOptions:
         return self.kind(self.fields, self.readers, text=text)
 
 
-def batch_by_row(
-    records: Iterable[T],
-    read: Callable[[T], Row],
-    origin: Callable[[T], Origin],
+def batch_of(
+    reading: Reading,
+    rows: Sequence[int],
+    broken: Mapping[int, BadRecordError],
+    origin: Callable[[int], Origin],
     position: Position,
 ) -> Batch:
-    """Return the batch of records that are read one by one; `read` may raise a BadRecordError."""
-    rows: list[Row] = []
-    good: list[T] = []
-    bad: list[BadRecord] = []
-    for record in records:
-        try:
-            rows.append(read(record))
-        except BadRecordError as error:
-            bad.append(BadRecord.of(len(rows), error, origin(record)))
-        else:
-            good.append(record)
-    count = len(rows) + len(bad)
-    return Batch(events_of(rows), bad, position, count, lambda row: origin(good[row]))
+    """Return the batch of records of which some were decoded, and the others are broken.
+
+    Parameters
+    ----------
+    reading
+        What the decoded records become.
+    rows
+        Their rows among all records.
+    broken
+        Why the other records could not be decoded, by row.
+    origin
+        Origin of the record of a row.
+    position
+        The position after them.
+    """
+    count = len(rows) + len(broken)
+    if len(reading.events) == count:
+        return Batch(reading.events, (), position, count, origin)
+    good = [rows[row] for row in reading.rows.tolist()]
+    reasons = {row: (error.reason, error.detail) for row, error in broken.items()}
+    reasons |= {rows[row]: (reason, detail) for row, reason, detail in reading.refused}
+    bad = [
+        BadRecord(bisect(good, row), *reason, origin(row))
+        for row, reason in sorted(reasons.items())
+    ]
+    return Batch(reading.events, bad, position, count, lambda row: origin(good[row]))
 
 
 def resume_point(at: Position | None, known: Position | None) -> Position | None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.sources.base import Batch, Position, SourceOptions
     from abers_connectors.sources.data_files import DataFile
+    from abers_connectors.sources.file_columns import FileColumns
     from abers_connectors.sources.parquet_file import ParquetFile
     from abers_connectors.sources.row_groups import Part
 
@@ -33,7 +34,8 @@ class FilePlan(NamedTuple):
     """What is read of a file."""
 
     file: DataFile
-    columns: Sequence[str]  # all of the file, and those of its path
+    view: FileColumns
+    columns: Sequence[str]  # all of the table
     kinds: Mapping[str, str]  # what the columns that are read hold
     groups: Sequence[int]  # row groups that may have wanted rows
     rows: int  # in these
@@ -45,16 +47,13 @@ class FilePlan(NamedTuple):
     ) -> FilePlan:
         """Read the footer of a file; a RecordError if that is not possible."""
         with _opened(file, Memory()) as parquet:
-            schema = parquet.schema_arrow
-            names = [*schema.names, *(one for one in file.partition if one not in schema.names)]
-            kinds = {
-                name: _kind(schema.field(name).type) if name in schema.names else "strings"
-                for name in names
-                if name in reads
-            }
-            groups = wanted_groups(parquet, part, time, model)
+            view = file.columns(parquet.schema_arrow)
+            kinds = {one.name: _kind(one.type) for one in view.schema if one.name in reads}
+            at, of = view.stored(time), view.stored(model)
+            groups = wanted_groups(parquet, part, at, of)
             rows = sum(parquet.groups[group].rows for group in groups)
-            return cls(file, names, kinds, groups, rows, least_time(parquet, groups, time))
+            first = least_time(parquet, groups, at)
+            return cls(file, view, view.schema.names, kinds, groups, rows, first)
 
     def require_same(self, first: FilePlan) -> None:
         """Raise a RecordError if the columns that are read are not those of the first file."""
@@ -75,7 +74,7 @@ class DataFileSource:
     def __init__(self, plan: FilePlan, options: SourceOptions, memory: Memory) -> None:
         self.name = plan.file.name
         self._plan, self._limit, self._memory = plan, options.max_record_bytes, memory
-        self._mapper = RecordBatchMapper(self.name, options.mapper(), self._limit)
+        self._mapper = RecordBatchMapper(self.name, options.mapper().schema, self._limit)
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield all batches, with the position of none."""
@@ -95,14 +94,9 @@ class DataFileSource:
 
     def _tables(self, parquet: ParquetFile, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group, with the columns that are read."""
-        arrow, partition = extra("pyarrow", "Parquet"), self._plan.file.partition
-        added = [name for name in self._plan.kinds if name not in parquet.names]
-        for table in parquet.record_batches(group, self._plan.kinds):
-            columns = table.columns
-            for name in added:
-                value = arrow.scalar(partition[name], arrow.string())
-                columns.append(arrow.repeat(value, table.num_rows))
-            yield arrow.RecordBatch.from_arrays(columns, [*table.schema.names, *added])
+        view, names = self._plan.view, [*self._plan.kinds]
+        for read in parquet.record_batches(group, view.needed(names)):
+            yield view.rows(read, names)
 
 
 @contextmanager

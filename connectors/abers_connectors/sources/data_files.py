@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from glob import escape
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,11 +16,16 @@ from urllib.parse import unquote
 
 from abers.exceptions import MissingExtraError, ParameterError, RecordError
 from abers_connectors.extras import extra
-from abers_connectors.files.formats import SUFFIXES, scheme_of
+from abers_connectors.files.formats import SUFFIXES, local_path, scheme_of
 from abers_connectors.regular_files import irregular, open_regular
+from abers_connectors.sources.file_columns import path_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from abers_connectors.sources.file_columns import FileColumns
 
 __all__ = ["DataFile", "FileList", "files_of_name", "is_folder", "is_table", "partition_of"]
 
@@ -32,6 +38,7 @@ class DataFile(NamedTuple):
 
     name: str  # for messages
     open: Callable[[], Any]  # returns a file that can be read and sought in
+    columns: Callable[[pa.Schema], FileColumns]  # of the table, by the columns of the file
     partition: Mapping[str, str | None] = {}  # values of columns by its path
     size: int = 0
 
@@ -65,21 +72,18 @@ def files_of_name(name: str) -> FileList:
         )
         msg += "name a CSV or JSON Lines file in it"
         raise ParameterError(msg)
-    local = scheme_of(name) in {None, "file"}
+    local = local_path(name) is not None
     for one in found if local else ():
         if problem := irregular(one):
             msg = f"{one} {problem}"
             raise RecordError(msg)
-    prefix = f"{scheme}://" if (scheme := scheme_of(name)) not in {None, "file"} else ""
-    listed = [
-        DataFile(
-            f"{prefix}{one}",
-            partial(open_regular, one) if local else _opener(files, one),
-            partition_of(one.split("/")[:-1]),
-            size,
-        )
-        for one, size in sorted(found.items())
-    ]
+    prefix = "" if local else f"{scheme_of(name)}://"
+    listed = []
+    for one, size in sorted(found.items()):
+        opener = partial(open_regular, one) if local else _opener(files, one)
+        partition = partition_of(one.split("/")[:-1])
+        columns = partial(path_columns, partition=partition)
+        listed.append(DataFile(f"{prefix}{one}", opener, columns, partition, size))
     return FileList(listed, _digest(f"{one} {size}" for one, size in sorted(found.items())))
 
 
@@ -105,8 +109,6 @@ def is_table(name: str) -> bool:
 
 def is_folder(name: str, below: str) -> bool:
     """Return whether a path or URL has a folder of this name in it."""
-    if _has_magic(name):
-        return False
     files, path = _filesystem(name)
     with _listing(name):
         return bool(files.isdir(f"{path.rstrip('/')}/{below}"))
@@ -115,16 +117,29 @@ def is_folder(name: str, below: str) -> bool:
 def partition_of(folders: Iterable[str]) -> dict[str, str | None]:
     """Return the values of columns that folders such as "model=fraud" have.
 
+    Two values of one column are a RecordError.
+
     Examples
     --------
     >>> partition_of(["data", "model=card%20fraud", "day=__HIVE_DEFAULT_PARTITION__"])
     {'model': 'card fraud', 'day': None}
     """
-    pairs = [folder.split("=", 1) for folder in folders if "=" in folder]
-    return {unquote(key): None if value == _NULL else unquote(value) for key, value in pairs}
+    found: dict[str, str | None] = {}
+    for folder in folders:
+        name, given, value = folder.partition("=")
+        if (key := unquote(name)) in found and given:
+            msg = f"two folders of a path have the name {key}, the second one {folder}; rename one"
+            raise RecordError(msg)
+        if given:
+            found[key] = None if value == _NULL else unquote(value)
+    return found
 
 
 def _filesystem(name: str) -> tuple[Any, str]:
+    if (local := local_path(name)) is not None:
+        return extra("fsspec", "a data set", "files").filesystem("file"), str(
+            Path(local).absolute()
+        )
     core = extra("fsspec.core", "a data set", "files")
     scheme = scheme_of(name)
     try:
@@ -154,7 +169,7 @@ def _listing(name: str) -> Iterator[None]:
 def _sizes(files: Any, path: str) -> dict[str, int]:  # noqa: ANN401 - fsspec is untyped
     """Return the sizes of the data files below a path, or below those that match a pattern."""
     found: dict[str, int] = {}
-    for folder in files.glob(path) if _has_magic(path) else [path]:
+    for folder in _named(files, path):
         alone = not files.isdir(folder)
         base = folder.rsplit("/", 1)[0] if alone else folder.rstrip("/")
         listed = {folder: files.info(folder)} if alone else files.find(folder, detail=True)
@@ -162,6 +177,16 @@ def _sizes(files: Any, path: str) -> dict[str, int]:  # noqa: ANN401 - fsspec is
             if _is_data(file.removeprefix(base)):
                 found[file] = int(info["size"] or 0)
     return found
+
+
+def _named(files: Any, path: str) -> list[str]:  # noqa: ANN401
+    """Return what a path or a pattern names; a part that exists under its name is no pattern."""
+    parts = path.split("/")
+    for number, part in enumerate(parts):
+        if _has_magic(part) and not files.exists("/".join(parts[: number + 1])):
+            found: list[str] = files.glob("/".join([*map(escape, parts[:number]), *parts[number:]]))
+            return found
+    return [path]
 
 
 def _has_magic(path: str) -> bool:

@@ -74,6 +74,8 @@ class DatasetSource:
         """
         at = position or {"records": 0, "version": None}
         plan = self._plan(at["version"])
+        if plan.columns:
+            self._options.mapper().require_columns(self.name, plan.columns)
         self._rows, self._done = sum(one.rows for one in plan.files), 0
         require_records(self.name, self._rows, at["records"])
         records = 0
@@ -114,8 +116,6 @@ class DatasetSource:
         finally:  # an error, or the signal that ends the process, does not wait for the rest
             pool.shutdown(wait=False, cancel_futures=True)
         columns: Sequence[str] = plans[0].columns if plans else ()
-        if plans:
-            mapper.require_columns(self.name, columns)
         for one in plans[1:]:
             one.require_same(plans[0])
         return _Plan([one for one in plans if one.groups], found, columns)

@@ -15,8 +15,8 @@ import numpy as np
 
 from abers.exceptions import ParameterError
 from abers_connectors.sources.base import Batch, Origin, resume_point
+from abers_connectors.sources.ordered import part_of, unordered
 from abers_connectors.sources.pending_labels import PendingByClock, PendingByCount, labelled
-from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -79,8 +79,12 @@ class DelayedLabels:
         self, since: int | None, until: int | None, models: Collection[str] = ()
     ) -> DelayedLabels:
         """Return the same for the observations in a range of time, or of some models."""
-        part = TimeRange(self._source, since, until, models)
+        part = part_of(self._source, since, until, models)
         return DelayedLabels(part, count=self._count, span=self._span)
+
+    def first(self) -> Batch | None:
+        """Return the first observations as they are read, with their labels; None if none is."""
+        return next(unordered(self._source).batches(), None)
 
     def fraction(self) -> float | None:
         """Return the share of the source that has been read."""

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from abers.exceptions import StateError
+from abers.stream.arrow_buffers import numbers, text_ends, valid_rows
 from abers_connectors.extras import extra
 from abers_connectors.sources.lines import HEAD, OversizedLine
 
@@ -152,15 +153,14 @@ def _parts(column: pa.Array) -> Iterator[tuple[str, Any]]:
     """Yield a column as bytes that do not depend on how it is divided."""
     arrow = extra("pyarrow", "Parquet")
     types, kind = arrow.types, column.type
-    yield "valid", column.is_valid().to_numpy(zero_copy_only=False)
+    valid = valid_rows(column)
+    yield "valid", np.ones(len(column), bool) if valid is None else valid
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        filled = column.fill_null(False if types.is_boolean(kind) else 0)
-        yield "values", np.ascontiguousarray(filled.to_numpy(zero_copy_only=False))
+        yield "values", np.ascontiguousarray(numbers(column))
     elif types.is_string(kind) or types.is_large_string(kind):
-        texts = column.cast(arrow.large_binary())
-        ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
-        yield "lengths", np.diff(ends)
-        yield "values", memoryview(texts.buffers()[2] or b"")[ends[0] : ends[-1]]
+        ends = text_ends(column)
+        yield "lengths", np.diff(ends).astype(np.int64)
+        yield "values", memoryview(column.buffers()[2] or b"")[ends[0] : ends[-1]]
     elif not types.is_null(kind):
         rows = (_as_json(column.slice(row, 1)) for row in range(len(column)))
         yield "values", b"\n".join([*rows, b""])

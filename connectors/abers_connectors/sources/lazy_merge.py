@@ -36,8 +36,7 @@ def lazily_merged(inputs: Sequence[TimedSource], name: str, remedy: str) -> Iter
     Raises
     ------
     RecordError
-        If too many inputs overlap in time, or the events of one are not in the order of time. The
-        message ends with the remedy.
+        If too many inputs overlap in time. The message ends with the remedy.
     """
     waiting = deque(sorted(inputs, key=lambda one: one.first))
     active: list[MergeInput] = []
@@ -48,7 +47,7 @@ def lazily_merged(inputs: Sequence[TimedSource], name: str, remedy: str) -> Iter
                 msg = f"{name}: more than {MAX_OPEN} files overlap in time, at "
                 msg += f"{waiting[0].source.name}; {remedy}"
                 raise RecordError(msg)
-            active.append(MergeInput(waiting.popleft().source, None, 0, f"; {remedy}"))
+            active.append(MergeInput(waiting.popleft().source))
             active[-1].load()
             horizon = min((one.clock for one in active if one.goes_on), default=AFTER_ALL)
         taken = [one.take(horizon) for one in active]

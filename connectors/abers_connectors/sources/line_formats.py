@@ -1,4 +1,4 @@
-"""JSON Lines and CSV: lines to raw records, and raw records to events.
+"""JSON Lines and CSV: lines to raw records, and raw records to columns.
 
 An unreadable record costs no other record. In JSON Lines a line is a record. In CSV a quoted field
 may span lines, but only if that results in a record with as many fields as the header; otherwise
@@ -9,31 +9,36 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, deque
-from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from abers.exceptions import RecordError
-from abers.stream.columns import objects
-from abers_connectors.mapping import json_records
+from abers.stream.cells import Cells
+from abers.stream.column_types import objects
 from abers_connectors.mapping.bad_record import BadRecordError
-from abers_connectors.mapping.columns import FieldColumn
-from abers_connectors.mapping.json_records import JsonReader
-from abers_connectors.mapping.rows import Row, events_of
-from abers_connectors.sources.lines import OversizedLine, RawLine, is_blank
+from abers_connectors.mapping.json_columns import JsonColumns
+from abers_connectors.sources.csv_header import SEPARATORS, require_fit, require_separator
+from abers_connectors.sources.lines import OversizedLine, RawLine, is_blank, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from abers.stream import Events
-    from abers_connectors.mapping.fields import Record
-    from abers_connectors.mapping.mapper import Mapper
-    from abers_connectors.mapping.typed_record import TypedRecord
+    from abers.stream.cells import RawColumns
 
 __all__ = ["UNREADABLE", "CsvFormat", "JsonLinesFormat", "RawRecords"]
 
-UNREADABLE = (*json_records.UNREADABLE, csv.Error)
-"""What `events` of a format raises if the records must be read one by one."""
+UNREADABLE = (
+    msgspec.DecodeError,
+    UnicodeDecodeError,
+    RecursionError,
+    TypeError,
+    AttributeError,
+    csv.Error,
+)
+"""What `many` of a format raises if the records must be decoded one by one."""
 
+_COMPARED = 1000  # records, with the header
 _FIELD_LIMIT = 2**31 - 1  # of the csv module; the size of records is checked before
 
 
@@ -44,13 +49,14 @@ class RawRecords(NamedTuple):
     raws: Sequence[RawLine]
 
 
-class JsonLinesFormat(JsonReader):
-    """One JSON object per line."""
+class JsonLinesFormat:
+    """One JSON object per line, of which some fields are read."""
 
     columns: Sequence[str] | None = None  # JSON has none
 
-    def __init__(self, typed: TypedRecord | None = None) -> None:
-        super().__init__(typed, "a line")
+    def __init__(self, fields: Collection[str]) -> None:
+        self._columns = JsonColumns(fields, "a line")
+        self._decode = msgspec.json.Decoder(dict[str, Any]).decode
 
     def records(self, blocks: Iterable[list[RawLine]]) -> Iterator[RawRecords]:
         """Yield each line as a record, blank ones included."""
@@ -59,38 +65,51 @@ class JsonLinesFormat(JsonReader):
             yield RawRecords(range(number, number + len(block)), block)
             number += len(block)
 
-    def events(self, raws: Sequence[RawLine], mapper: Mapper, done: int) -> Events:
-        """Return the events of raw records, before which `done` were read.
+    def many(self, raws: Sequence[RawLine]) -> RawColumns:
+        """Return the columns of raw records; a bad or blank one raises one of `UNREADABLE`."""
+        return self._columns.many(raws)  # type: ignore[arg-type]
 
-        A bad or blank record among them raises one of `UNREADABLE` or a BadRecordError.
-        """
-        return self.read(raws, mapper, count(done + 1))  # type: ignore[arg-type]
+    def one(self, raw: bytes) -> RawColumns:
+        """Return the columns of one raw record of valid UTF-8, or raise a BadRecordError."""
+        return self._columns.one(raw)
 
-    def row(self, raw: bytes, mapper: Mapper, number: int) -> Row:
-        """Return the row of one raw record of valid UTF-8, or raise a BadRecordError."""
-        return self.read_one(raw, mapper, number)
+    def first_fields(self, raw: RawLine) -> Sequence[str]:
+        """Return the fields of the first record, none if it is bad."""
+        try:
+            return [*self._decode(raw)]  # type: ignore[arg-type]
+        except UNREADABLE:
+            return ()
 
     def is_complete(self, line: RawLine) -> bool:
         """Return whether a line without its end is a record: no part of an object is an object."""
         try:
-            self.decode(line)  # type: ignore[arg-type]
+            self._decode(line)  # type: ignore[arg-type]
         except UNREADABLE:
             return False
         return True
 
 
 class CsvFormat:
-    """Rows below a header with the names of the columns.
+    """Rows below a header with the names of the columns, some of which are read.
 
-    A record has at most `limit` bytes. `keeps` returns whether the lines of a quoted field that has
-    no end, the first of which it takes, count as records.
+    A record has at most `limit` bytes, and a `separator` between its fields. `keeps` returns
+    whether the lines of a quoted field that has no end, the first of which it takes, count as
+    records.
     """
 
     def __init__(
-        self, name: str, limit: int, keeps: Callable[[RawLine], bool] = lambda _: True
+        self,
+        name: str,
+        fields: Collection[str],
+        limit: int,
+        keeps: Callable[[RawLine], bool] = lambda _: True,
+        separator: str = ",",
     ) -> None:
         self.columns: Sequence[str] | None = None
+        self._separator, self._first = separator, ""
+        self._fits = False  # whether the header was compared with records
         self._name, self._limit, self._keeps = name, limit, keeps
+        self._fields = fields
         csv.field_size_limit(_FIELD_LIMIT)
 
     def records(self, blocks: Iterable[list[RawLine]]) -> Iterator[RawRecords]:
@@ -108,44 +127,38 @@ class CsvFormat:
         if open_ and self._keeps(open_[0]):
             yield from self._below_header(self._framed(open_, number, at_end=True)[0])
 
-    def events(self, raws: Sequence[RawLine], mapper: Mapper, done: int) -> Events:
-        """Return the events of raw records; see `JsonLinesFormat.events`."""
+    def many(self, raws: Sequence[RawLine]) -> RawColumns:
+        """Return the columns of raw records; a bad or blank one raises one of `UNREADABLE`."""
         columns = self.columns or ()
-        rows = _rows(raw.decode() for raw in raws)  # type: ignore[union-attr]
-        if len(rows) != len(raws) or {len(row) for row in rows} != {len(columns)}:
+        rows = self._rows(raw.decode() for raw in raws)  # type: ignore[union-attr]
+        if len(rows) != len(raws) or {len(row) for row in rows} - {len(columns)}:
             raise csv.Error
-        texts = zip(columns, zip(*rows, strict=True), strict=True)
-        events = mapper.columns(
-            {name: FieldColumn(objects(found)) for name, found in texts if name in mapper.reads}
-        )
-        if events is not None:
-            return events
-        records = (dict(zip(columns, row, strict=True)) for row in rows)
-        return events_of(list(map(mapper.row, records, count(done + 1))))
+        found = zip(columns, zip(*rows, strict=True), strict=True)
+        return {name: Cells(objects(cells)) for name, cells in found if name in self._fields}
 
-    def row(self, raw: bytes, mapper: Mapper, number: int) -> Row:
-        """Return the row of one raw record of valid UTF-8, or raise a BadRecordError."""
-        return mapper.row(self._record(raw), number)
-
-    def is_complete(self, _line: RawLine) -> bool:
-        """Return False: 0.5 may become 0.57, and there may be one more column."""
-        return False
-
-    def _record(self, raw: bytes) -> Record:
-        """Parse a line of CSV, or raise a BadRecordError."""
+    def one(self, raw: bytes) -> RawColumns:
+        """Return the columns of one raw record of valid UTF-8, or raise a BadRecordError."""
         columns = self.columns or ()
         try:
-            (row,) = _rows([raw.decode()])
+            (row,) = self._rows([raw.decode()])
         except (csv.Error, ValueError) as error:
             detail = f"{error}; see that every quote is closed"
             raise BadRecordError("bad-record", detail) from None
         if len(row) != len(columns):
             detail = (
                 f"{len(row)} of the header's {len(columns)} fields; "
-                "complete the line, or quote a field that holds a comma"
+                f"complete the line, or quote a field that holds a {SEPARATORS[self._separator]}"
             )
             raise BadRecordError("bad-record", detail)
-        return dict(zip(columns, row, strict=True))
+        return self.many([raw])
+
+    def first_fields(self, _raw: RawLine) -> Sequence[str]:
+        """Return the names of the columns."""
+        return [*dict.fromkeys(self.columns or ())]
+
+    def is_complete(self, _line: RawLine) -> bool:
+        """Return False: 0.5 may become 0.57, and there may be one more column."""
+        return False
 
     def _framed(
         self, found: list[RawLine], number: int, *, at_end: bool
@@ -166,7 +179,7 @@ class CsvFormat:
 
     def _lines_of_record(self, rest: deque[RawLine], *, at_end: bool) -> int | None:
         """Return the number of lines of the first record; None if its end is missing."""
-        if not _opens(rest[0]):
+        if not self._opens(rest[0]):
             return 1
         parts: list[bytes] = []
         length = -1
@@ -183,7 +196,7 @@ class CsvFormat:
 
     def _is_row(self, raw: bytes) -> bool:
         try:
-            rows = _rows([raw.decode()])
+            rows = self._rows([raw.decode()])
         except (csv.Error, UnicodeDecodeError):
             return False
         return len(rows) == 1 and (self.columns is None or len(rows[0]) == len(self.columns))
@@ -196,34 +209,49 @@ class CsvFormat:
                 return
             self.columns = self._header(raws[start])
             numbers, raws = numbers[start + 1 :], raws[start + 1 :]
+        if not self._fits and (filled := [raw for raw in raws if not is_blank(raw)]):
+            self._fits = True
+            require_fit(self._name, self._first, self.columns, map(self._size, filled[:_COMPARED]))
         yield RawRecords(numbers, raws)
+
+    def _size(self, raw: RawLine) -> int | None:
+        """Return the number of fields of a record; None if it is unreadable."""
+        try:
+            (row,) = self._rows([raw.decode()])  # type: ignore[union-attr]
+        except (AttributeError, ValueError, csv.Error):
+            return None
+        return len(row)
 
     def _header(self, raw: RawLine) -> list[str]:
         try:
-            (header,) = _rows([raw.decode()])  # type: ignore[union-attr]
+            (header,) = self._rows([raw.decode()])  # type: ignore[union-attr]
         except (AttributeError, ValueError, csv.Error):
             msg = f"{self._name}: the first line is not a header; write the column names there"
             raise RecordError(msg) from None
+        self._first = shown(raw)
+        require_separator(self._name, self._first, header, self._separator)
         repeated = [column for column, count in Counter(header).items() if count > 1 and column]
         if repeated:
             msg = f"{self._name}: two columns have the name {repeated[0]}; rename one of them"
             raise RecordError(msg)
         return header
 
+    def _rows(self, texts: Iterable[str]) -> list[list[str]]:
+        return list(
+            csv.reader(texts, delimiter=self._separator, strict=True, skipinitialspace=True)
+        )
 
-def _rows(texts: Iterable[str]) -> list[list[str]]:
-    return list(csv.reader(texts, strict=True, skipinitialspace=True))
-
-
-def _opens(line: RawLine) -> bool:
-    """Return whether a quote is opened in a line and not closed."""
-    if isinstance(line, OversizedLine) or line.count(b'"') % 2 == 0:
+    def _opens(self, line: RawLine) -> bool:
+        """Return whether a quote is opened in a line and not closed."""
+        if isinstance(line, OversizedLine) or line.count(b'"') % 2 == 0:
+            return False
+        try:
+            self._rows(
+                [line.decode("latin-1")]
+            )  # bytes may be wrong; quotes are quotes all the same
+        except csv.Error as error:
+            return "unexpected end" in str(error)
         return False
-    try:
-        _rows([line.decode("latin-1")])  # bytes may be wrong; quotes are quotes all the same
-    except csv.Error as error:
-        return "unexpected end" in str(error)
-    return False
 
 
 def _joined(parts: list[RawLine]) -> RawLine:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.exceptions import RecordError
 from abers.stream import Events
 from abers.stream.event_order import time_order
 from abers_connectors.sources.base import Batch, resume_point
@@ -35,31 +34,26 @@ __all__ = ["AFTER_ALL", "MergeInput", "MergedSource", "merged"]
 
 _BEFORE_ALL = -(2**63)
 AFTER_ALL = 2**63 - 1
-_REMEDY = (
-    ", more than limits.allowed_lateness = {} ms; raise limits.allowed_lateness, or sort the file "
-    "by time"
-)
 _START: Position = {"at": None, "known": None, "clock": _BEFORE_ALL, "events": 0, "bad": 0}
 
 
 class MergedSource:
     """Inputs merged by event time.
 
-    An event may be `lateness` milliseconds behind the largest time of its input so far. A batch or
-    two of each input is held in memory, and more only where an input has very many events of the
-    same time, whose order is known after the last of them.
+    An event that is behind an earlier one of its input comes right behind it. A batch or two of
+    each input is held in memory, and more only where an input has very many events of the same
+    time, whose order is known after the last of them.
     """
 
-    def __init__(self, sources: Sequence[Source], lateness: int = 0) -> None:
+    def __init__(self, sources: Sequence[Source]) -> None:
         self.name = " and ".join(source.name for source in sources)
-        self._sources, self._lateness = sources, lateness
+        self._sources = sources
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
-        """Yield the merged batches after a position; an unsorted input is a RecordError."""
+        """Yield the merged batches after a position."""
         starts = (position or {}).get("inputs") or [None] * len(self._sources)
         inputs = [
-            MergeInput(source, start, self._lateness)
-            for source, start in zip(self._sources, starts, strict=True)
+            MergeInput(source, start) for source, start in zip(self._sources, starts, strict=True)
         ]
         while any(one.goes_on for one in inputs):
             min((one for one in inputs if one.goes_on), key=lambda one: one.clock).load()
@@ -70,7 +64,7 @@ class MergedSource:
 
     def within(self, part: Part) -> MergedSource:
         """Return the same of inputs that do not read what they know to be outside a part."""
-        return MergedSource([narrowed(one, part) for one in self._sources], self._lateness)
+        return MergedSource([narrowed(one, part) for one in self._sources])
 
     def fraction(self) -> float | None:
         """Return the mean of the shares of the inputs; None if one is unknown."""
@@ -120,21 +114,11 @@ class _Delivery:
 
 
 class MergeInput:
-    """An input, and what was read of it but is not delivered.
+    """An input, and what was read of it but is not delivered."""
 
-    The remedy is what the error of an unsorted input says instead of the usual one.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        start: dict[str, Any] | None,
-        lateness: int,
-        remedy: str | None = None,
-    ) -> None:
+    def __init__(self, source: Source, start: dict[str, Any] | None = None) -> None:
         start = _START | (start or {})
-        self._source, self._lateness = source, lateness
-        self._remedy = remedy or _REMEDY.format(lateness)
+        self._source = source
         self._at, self.clock = start["at"], start["clock"]
         self._events, self._bad = start["events"], start["bad"]  # which are delivered already
         self._batches = source.batches(resume_point(self._at, start["known"]))
@@ -185,15 +169,6 @@ class MergeInput:
         """Return the largest time so far at each event."""
         times = batch.events.times.astype(np.int64, copy=False)
         largest: Times = np.maximum(np.maximum.accumulate(times), self.clock)
-        behind = largest - times
-        late = np.flatnonzero(behind > self._lateness)
-        if late.size:
-            row = int(late[0])
-            msg = (
-                f"{batch.origin(row).where}: the event is {behind[row]} ms behind an earlier one "
-                f"of its input{self._remedy}"
-            )
-            raise RecordError(msg)
         return largest
 
 

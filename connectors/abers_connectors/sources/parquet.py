@@ -42,7 +42,7 @@ class ParquetSource:
         self._mapper, self._limit = options.mapper(), options.max_record_bytes
         self._arrow = extra("pyarrow", "Parquet")
         extra("pyarrow.parquet", "Parquet")
-        self._rows = RecordBatchMapper(path, self._mapper, self._limit)
+        self._rows = RecordBatchMapper(path, self._mapper.schema, self._limit)
         self._done, self._count = 0, 0
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:

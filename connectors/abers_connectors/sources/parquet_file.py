@@ -46,6 +46,7 @@ class ParquetFile:
     ) -> None:
         self._handle, self.groups, self._parquet, self._memory = handle, groups, parquet, memory
         self.names: list[str] = parquet.schema_arrow.names
+        _require_distinct(parquet.schema_arrow)
         self.schema_arrow: pa.Schema = parquet.schema_arrow
         self.schema = parquet.schema  # as the format has it
         self.rows = sum(group.rows for group in groups)
@@ -71,7 +72,7 @@ def opened(handle: Any, memory: Memory) -> Iterator[ParquetFile]:  # noqa: ANN40
     Raises
     ------
     RecordError
-        If the footer is damaged or too large.
+        If the footer is damaged or too large, or two columns have one name.
     """
     parquet = extra("pyarrow.parquet", "Parquet")
     footer, tail = _read_footer(handle)
@@ -89,6 +90,19 @@ def opened(handle: Any, memory: Memory) -> Iterator[ParquetFile]:  # noqa: ANN40
             handle, metadata=end.metadata, pre_buffer=False, buffer_size=_BUFFER, **limits
         )
         yield ParquetFile(handle, groups, file, own)
+
+
+def _require_distinct(fields: pa.Schema | pa.StructType, within: str = "") -> None:
+    """Raise a RecordError for two columns of one name, or two fields of one name in a struct."""
+    types = extra("pyarrow", "Parquet").types
+    seen: set[str] = set()
+    for field in fields:
+        if field.name in seen:
+            msg = f"two columns have the name {within}{field.name}; rename one of them"
+            raise RecordError(msg)
+        seen.add(field.name)
+        if types.is_struct(field.type):
+            _require_distinct(field.type, f"{within}{field.name}.")
 
 
 def _read_footer(handle: Any) -> tuple[bytes, bytes]:  # noqa: ANN401

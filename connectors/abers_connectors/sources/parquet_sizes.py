@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.stream.arrow_buffers import numbers, text_ends, valid_rows
 from abers_connectors.extras import extra
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ def _column_sizes(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - pyarrow h
     types, kind = arrow.types, column.type
     if types.is_dictionary(kind):
         known = np.append(_column_sizes(column.dictionary), 0)  # nulls are at the end
-        indices = column.indices.cast(arrow.int64()).fill_null(len(known) - 1)
-        return np.asarray(known[indices.to_numpy(zero_copy_only=False)], np.int64)
+        indices, valid = numbers(column.indices).astype(np.int64), valid_rows(column)
+        found = known[indices if valid is None else np.where(valid, indices, -1)]
+        return np.asarray(found, np.int64)
     if types.is_struct(kind):
         parts = [_column_sizes(part) for part in column.flatten()]
         return np.asarray(np.sum([np.ones(len(column), np.int64), *parts], axis=0), np.int64)
@@ -71,7 +73,7 @@ def _column_sizes(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - pyarrow h
         first = column.offset * kind.list_size
         return _added(column.values, first + kind.list_size * np.arange(len(column) + 1))
     if types.is_nested(kind):
-        return _added(column.values, column.offsets.to_numpy())
+        return _added(column.values, numbers(column.offsets))
     try:
         width = max(1, kind.bit_width // 8)
     except ValueError:  # strings and nulls have none
@@ -80,8 +82,8 @@ def _column_sizes(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - pyarrow h
         else:
             if types.is_string_view(kind) or types.is_binary_view(kind):
                 column = column.cast(arrow.large_binary())
-            lengths = extra("pyarrow.compute", "Parquet").binary_length(column)
-            return np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+            lengths, valid = np.diff(text_ends(column)).astype(np.int64), valid_rows(column)
+            return lengths if valid is None else np.where(valid, lengths, 0)
     return np.full(len(column), width, np.int64)
 
 

@@ -81,7 +81,7 @@ class RiverDataset:
         if name not in known:
             msg = (
                 f"{name}: no such data set; river includes {', '.join(known)}; "
-                f"a file ends in .csv, .jsonl, .ndjson or .parquet{did_you_mean(name, known)}"
+                f"a file ends in .csv, .tsv, .jsonl, .ndjson or .parquet{did_you_mean(name, known)}"
             )
             raise ParameterError(msg)
         self.name = name

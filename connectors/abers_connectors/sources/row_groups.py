@@ -44,8 +44,11 @@ class Part(NamedTuple):
         return any(bounds[0] <= one <= bounds[1] for one in self.models)
 
 
-def wanted_groups(file: ParquetFile, part: Part, time: str, model: str) -> list[int]:
-    """Return the numbers of the row groups that may have wanted rows."""
+def wanted_groups(file: ParquetFile, part: Part, time: str | None, model: str | None) -> list[int]:
+    """Return the numbers of the row groups that may have wanted rows.
+
+    Time and model are paths of columns in the file; None says that it does not have their values.
+    """
     return [
         group
         for group in range(len(file.groups))
@@ -54,13 +57,13 @@ def wanted_groups(file: ParquetFile, part: Part, time: str, model: str) -> list[
     ]
 
 
-def least_time(file: ParquetFile, groups: Sequence[int], time: str) -> int:
+def least_time(file: ParquetFile, groups: Sequence[int], time: str | None) -> int:
     """Return a time that no row of these row groups is before."""
     bounds = [_times(file, group, time) for group in groups]
     return min((BEFORE_ALL if one is None else one[0] for one in bounds), default=BEFORE_ALL)
 
 
-def _statistics(file: ParquetFile, group: int, column: str) -> tuple[Statistics, Any] | None:
+def _statistics(file: ParquetFile, group: int, column: str | None) -> tuple[Statistics, Any] | None:
     """Return the statistics of a column in a row group, and its type; None if unknown."""
     for number, found in enumerate(file.groups[group].columns[: len(file.schema)]):
         if found.path == column and found.statistics is not None:
@@ -68,7 +71,7 @@ def _statistics(file: ParquetFile, group: int, column: str) -> tuple[Statistics,
     return None
 
 
-def _times(file: ParquetFile, group: int, column: str) -> tuple[int, int] | None:
+def _times(file: ParquetFile, group: int, column: str | None) -> tuple[int, int] | None:
     """Return the least and the largest time in milliseconds; None if unknown."""
     if (found := _statistics(file, group, column)) is None:
         return None
@@ -85,7 +88,7 @@ def _times(file: ParquetFile, group: int, column: str) -> tuple[int, int] | None
     return (least, most) if kind["Type"] in {"None", "Int"} else None
 
 
-def _names(file: ParquetFile, group: int, column: str) -> tuple[str, str] | None:
+def _names(file: ParquetFile, group: int, column: str | None) -> tuple[str, str] | None:
     """Return the least and the largest name, in the order of characters; None if unknown."""
     if (found := _statistics(file, group, column)) is None:
         return None

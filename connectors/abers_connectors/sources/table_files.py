@@ -7,18 +7,24 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.exceptions import ParameterError, RecordError
+from abers.stream.arrow_columns import is_text
+from abers.stream.schema_columns import DEFAULT_MODEL
 from abers_connectors.extras import extra
-from abers_connectors.files.formats import scheme_of
-from abers_connectors.mapping.values import DEFAULT_MODEL
+from abers_connectors.files.formats import local_path, scheme_of
 from abers_connectors.regular_files import irregular
 from abers_connectors.sources.data_files import DataFile, FileList, files_of_name, is_folder
+from abers_connectors.sources.file_columns import NamedColumns
+from abers_connectors.sources.iceberg_columns import IcebergColumns, IcebergTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
 
     from abers_connectors.sources.row_groups import Part
 
@@ -61,12 +67,13 @@ def _in_path(file: DataFile, part: Part, model: str) -> bool:
 
 def _delta(name: str, part: Part, time: str, model: str, version: str | None) -> FileList:
     """List the files of a Delta Lake table by its log, whose statistics exclude some of them."""
-    root = _local(name)
+    root = local_path(name)
     for one in Path(root, "_delta_log").iterdir() if root is not None else ():
         _require_regular(str(one))
-    lake, data = extra("deltalake", "Delta Lake", "delta"), extra("pyarrow.dataset", "Delta Lake")
+    lake = extra("deltalake", "Delta Lake", "delta")
+    keys = extra("pyarrow.dataset", "Delta Lake").get_partition_keys
     try:
-        table = lake.DeltaTable(name, version=None if version is None else int(version))
+        table = lake.DeltaTable(root or name, version=None if version is None else int(version))
         dataset = table.to_pyarrow_dataset()
     except (lake.exceptions.DeltaError, OSError, ValueError) as error:
         msg = f"{name}: the Delta Lake table cannot be read ({error})"
@@ -74,18 +81,20 @@ def _delta(name: str, part: Part, time: str, model: str, version: str | None) ->
     wanted = None
     for one in _delta_filters(dataset.schema, part, time, model):
         wanted = one if wanted is None else wanted & one
-    files = [
-        DataFile(
-            f"{name.rstrip('/')}/{one.path}",
-            _delta_opener(one, root),
-            {
-                key: None if value is None else str(value)
-                for key, value in data.get_partition_keys(one.partition_expression).items()
-            },
-        )
-        for one in dataset.get_fragments(filter=wanted)
-    ]
+    files = []
+    for one in dataset.get_fragments(filter=wanted):
+        of = partial(_delta_columns, table=dataset.schema, values=keys(one.partition_expression))
+        files.append(DataFile(f"{name.rstrip('/')}/{one.path}", _delta_opener(one, root), of))
     return FileList(sorted(files, key=lambda one: one.name), str(table.version()))
+
+
+def _delta_columns(file: pa.Schema, table: pa.Schema, values: Mapping[str, Any]) -> NamedColumns:
+    """Return the columns of a file: the log has some values, and other columns may be younger."""
+    scalar, constants = extra("pyarrow", "Delta Lake").scalar, {}
+    for field in table:
+        if field.name in values or field.name not in file.names:
+            constants[field.name] = scalar(values.get(field.name), field.type)
+    return NamedColumns(file, constants)
 
 
 def _delta_opener(fragment: Any, root: str | None) -> Callable[[], Any]:  # noqa: ANN401 - pyarrow is untyped
@@ -95,13 +104,6 @@ def _delta_opener(fragment: Any, root: str | None) -> Callable[[], Any]:  # noqa
         return fragment.filesystem.open_input_file(fragment.path)
 
     return opened
-
-
-def _local(name: str) -> str | None:
-    """Return a path or URL as a path; None if it is not on this machine."""
-    if scheme_of(name) not in {None, "file"}:
-        return None
-    return name.removeprefix("file://")
 
 
 def _require_regular(path: str) -> None:
@@ -122,7 +124,8 @@ def _delta_filters(schema: Any, part: Part, time: str, model: str) -> list[Any]:
         since, until = [_moment(end) if zoned and end is not None else end for end in ends]
         found += [] if since is None else [field(time) >= since]
         found += [] if until is None else [field(time) < until]
-    if part.models and model in schema.names and DEFAULT_MODEL not in part.models:
+    named = part.models and DEFAULT_MODEL not in part.models
+    if named and model in schema.names and is_text(schema.field(model).type):
         found.append(field(model).isin([*part.models]))
     return found
 
@@ -137,10 +140,9 @@ def _iceberg(name: str, part: Part, time: str, model: str, version: str | None) 
     try:
         with closing(catalogs.load_catalog(catalog)) as opened:
             table = opened.load_table(table_name)
-            snapshot = table.current_snapshot()
-            pinned = int(version) if version is not None else snapshot and snapshot.snapshot_id
-            wanted = _iceberg_filter(table.schema(), part, time, model)
-            tasks = [*table.scan(wanted, snapshot_id=pinned).plan_files()]
+            pinned = _Pinned.of(table, version)
+            wanted = _iceberg_filter(table.schema(), pinned.schema, part, time, model)
+            tasks = [*table.scan(wanted, snapshot_id=pinned.snapshot).plan_files()]
     except Exception as error:  # whatever a catalog raises
         msg = f"{name}: the Iceberg table cannot be read ({error}); see that the catalog is "
         msg += "configured for PyIceberg, and the table is there"
@@ -150,34 +152,72 @@ def _iceberg(name: str, part: Part, time: str, model: str, version: str | None) 
             msg = f"{name}: rows of {task.file.file_path} are deleted by files of their own, which "
             msg += "abers does not read; rewrite the data files of the table (rewrite_data_files)"
             raise RecordError(msg)
-    files = [
-        DataFile(task.file.file_path, _iceberg_opener(table, task.file.file_path)) for task in tasks
-    ]
-    return FileList(sorted(files, key=lambda one: one.name), str(pinned))
+    of = IcebergTable(pinned.schema, table.name_mapping(), table.format_version)
+    files = []
+    for one in (task.file for task in tasks):
+        columns = partial(IcebergColumns, table=of, constants=_iceberg_values(table, one))
+        files.append(DataFile(one.file_path, _iceberg_opener(table, one.file_path), columns))
+    return FileList(sorted(files, key=lambda one: one.name), pinned.version)
+
+
+class _Pinned(NamedTuple):
+    """What is read of an Iceberg table: renamed columns leave the snapshot as it is."""
+
+    snapshot: int | None  # None if the table is empty
+    schema: Any
+
+    @classmethod
+    def of(cls, table: Any, version: str | None) -> _Pinned:  # noqa: ANN401
+        """Return what a version names, by default the newest."""
+        if version is None:
+            snapshot = table.current_snapshot()
+            return cls(snapshot and snapshot.snapshot_id, table.schema())
+        number, _, schema = version.partition("/")
+        return cls(int(number) if number.isdigit() else None, table.schemas()[int(schema)])
+
+    @property
+    def version(self) -> str:
+        """The version, by which a later run finds it again."""
+        return f"{self.snapshot}/{self.schema.schema_id}"
+
+
+def _iceberg_values(table: Any, file: Any) -> dict[int, Any]:  # noqa: ANN401
+    """Return the values of columns that the table has for a file, by their ids."""
+    same = extra("pyiceberg.transforms", "Iceberg").IdentityTransform
+    fields = table.specs()[file.spec_id].fields
+    return {
+        field.source_id: file.partition[number]
+        for number, field in enumerate(fields)
+        if isinstance(field.transform, same)
+    }
 
 
 def _iceberg_opener(table: Any, path: str) -> Callable[[], Any]:  # noqa: ANN401
     def opened() -> Any:  # noqa: ANN401
-        if (local := _local(path)) is not None:
-            _require_regular(local)
+        if scheme_of(path) in {None, "file"}:
+            _require_regular(path.removeprefix("file://"))  # which PyIceberg does not quote
         return table.io.new_input(path).open()
 
     return opened
 
 
-def _iceberg_filter(schema: Any, part: Part, time: str, model: str) -> Any:  # noqa: ANN401
-    """Return a part as an expression of PyIceberg."""
+def _iceberg_filter(now: Any, schema: Any, part: Part, time: str, model: str) -> Any:  # noqa: ANN401
+    """Return a part as an expression of PyIceberg, with the names that columns have now."""
     is_, types = extra("pyiceberg.expressions", "Iceberg"), extra("pyiceberg.types", "Iceberg")
-    kinds = {one.name: one.field_type for one in schema.fields}
     found = is_.AlwaysTrue()
-    zoned = isinstance(kinds.get(time), types.TimestamptzType)
-    if zoned or isinstance(kinds.get(time), types.LongType):
-        for end, condition in ((part.since, is_.GreaterThanOrEqual), (part.until, is_.LessThan)):
-            if end is not None:
-                found = is_.And(found, condition(time, _moment(end).isoformat() if zoned else end))
-    named = part.models and DEFAULT_MODEL not in part.models
-    if named and isinstance(kinds.get(model), types.StringType):
-        found = is_.And(found, is_.In(model, [*part.models]))
+    for one in schema.fields:
+        if (name := now.find_column_name(one.field_id)) is None:
+            continue  # it was dropped
+        zoned = isinstance(one.field_type, types.TimestamptzType)
+        if one.name == time and (zoned or isinstance(one.field_type, types.LongType)):
+            ends = ((part.since, is_.GreaterThanOrEqual), (part.until, is_.LessThan))
+            for end, condition in ends:
+                if end is not None:
+                    value = _moment(end).isoformat() if zoned else end
+                    found = is_.And(found, condition(name, value))
+        named = part.models and DEFAULT_MODEL not in part.models
+        if one.name == model and named and isinstance(one.field_type, types.StringType):
+            found = is_.And(found, is_.In(name, [*part.models]))
     return found
 
 

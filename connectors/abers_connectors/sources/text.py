@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from abers.exceptions import RecordError
-from abers.stream import Observation
 from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.formats import STANDARD, file_format
 from abers_connectors.mapping.bad_record import BadRecordError, checked, too_large
-from abers_connectors.mapping.mapper import Mapper
 from abers_connectors.sources.base import (
     Batch,
     Origin,
     SourceOptions,
-    batch_by_row,
+    batch_of,
     require_records,
 )
 from abers_connectors.sources.digest import TextDigest
@@ -34,22 +32,12 @@ from abers_connectors.sources.lines import OversizedLine, is_blank, lines, requi
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from abers_connectors.mapping.rows import Row
     from abers_connectors.sources.base import Position
     from abers_connectors.sources.lines import RawLine
 
 __all__ = ["TextSource"]
 
 _BATCH_RECORDS = 5000
-
-_UNMAPPED = Mapper(
-    row=lambda record, number: Observation("", number, x=dict(record)),
-    columns=lambda _columns: None,
-    typed=None,
-    reads=frozenset(),
-    needs=(),
-)
-"""Maps a record to an observation with all its fields as features."""
 
 
 class TextSource:
@@ -103,34 +91,43 @@ class TextSource:
         return self._share
 
     def first_fields(self) -> Sequence[str] | None:
-        """Return the fields of the first record, none if it is bad; None if there is no record."""
-        options = SourceOptions(kind=lambda *_, **__: _UNMAPPED, format=self._format.format)
-        source = TextSource(self._path, options)
+        """Return the columns, or the fields of the first record; None if there is no record.
+
+        There are none if the first record of JSON is bad, or the header of CSV.
+        """
         try:
-            for batch in source.batches():
-                if batch.records:
-                    return list(batch.events.x[0]) if batch.events.x is not None else ()
+            with Path(self._path).open("rb") as file:
+                for records in self._unchecked(file):
+                    for raw in records.raws:
+                        if not is_blank(raw):
+                            return self._line_format.first_fields(raw)
         except RecordError:
             return ()
         return None
 
     def _records(self, file: BinaryIO) -> Iterator[RawRecords]:
         """Yield some raw records at a time, at least one."""
-        self._line_format: CsvFormat | JsonLinesFormat = (
-            CsvFormat(self.name, self._limit, self._keeps)
-            if self._format.format == "csv"
-            else JsonLinesFormat(self._mapper.typed)
-        )
-        checked, self._left = False, False
-        read = chunks(file, self._format.compression)
-        text = require_text(self.name, read, growing=self._growing)
-        for records in self._line_format.records(lines(text, self._limit, self._keeps)):
+        checked = False
+        for records in self._unchecked(file):
             if not checked and self._line_format.columns is not None:
                 self._mapper.require_columns(self.name, self._line_format.columns)
                 self._digest.add_header(self._line_format.columns)
                 checked = True
             for piece in _pieces(len(records.raws)):
                 yield RawRecords(records.numbers[piece], records.raws[piece])
+
+    def _unchecked(self, file: BinaryIO) -> Iterator[RawRecords]:
+        """Yield the raw records, in whatever columns."""
+        reads, given = self._mapper.reads, self._format
+        self._line_format: CsvFormat | JsonLinesFormat = (
+            CsvFormat(self.name, reads, self._limit, self._keeps, given.separator)
+            if given.format == "csv"
+            else JsonLinesFormat(reads)
+        )
+        self._left = False
+        read = chunks(file, given.compression)
+        text = require_text(self.name, read, growing=self._growing)
+        yield from self._line_format.records(lines(text, self._limit, self._keeps))
 
     def _keeps(self, line: RawLine) -> bool:
         """Return whether a last line without its end is a record."""
@@ -141,26 +138,37 @@ class TextSource:
     def _batch(self, records: RawRecords, done: int) -> Batch:
         """Return the batch of raw records, before which `done` were read."""
         numbers, raws = records
+        good: Sequence[int] = range(len(raws))
+        broken: dict[int, BadRecordError] = {}
         try:
-            events = self._line_format.events(raws, self._mapper, done)
-        except (*UNREADABLE, BadRecordError):
-            return self._one_by_one(records, done)
+            columns = self._line_format.many(raws)
+        except UNREADABLE:
+            filled = [row for row, raw in enumerate(raws) if not is_blank(raw)]
+            numbers, raws = [numbers[row] for row in filled], [raws[row] for row in filled]
+            good, broken = self._readable(raws)
+            columns = self._line_format.many([raws[row] for row in good]) if good else {}
         self._digest.add(raws)
-        position = self._digest.position()
-        return Batch(
-            events, (), position, len(raws), lambda row: self._origin(numbers[row], raws[row])
-        )
-
-    def _one_by_one(self, records: RawRecords, done: int) -> Batch:
-        filled = [(line, raw) for line, raw in zip(*records, strict=True) if not is_blank(raw)]
-        self._digest.add([raw for _, raw in filled])
-        numbered = [(done + n, line, raw) for n, (line, raw) in enumerate(filled, start=1)]
-        return batch_by_row(
-            numbered,
-            lambda record: self._row(record[2], record[0]),
-            lambda record: self._origin(*record[1:]),
+        reading = self._mapper.schema.read(columns, [done + row + 1 for row in good])
+        return batch_of(
+            reading,
+            good,
+            broken,
+            lambda row: self._origin(numbers[row], raws[row]),
             self._digest.position(),
         )
+
+    def _readable(self, raws: Sequence[RawLine]) -> tuple[list[int], dict[int, BadRecordError]]:
+        """Return which raw records can be decoded, and why the others cannot."""
+        good, broken = [], {}
+        for row, raw in enumerate(raws):
+            try:
+                if isinstance(raw, OversizedLine):
+                    raise too_large(raw.size, self._limit)
+                checked(raw, self._line_format.one)
+                good.append(row)
+            except BadRecordError as error:
+                broken[row] = error
+        return good, broken
 
     def _skipped(self, records: RawRecords, skip: int, done: int) -> tuple[RawRecords, int]:
         """Skip so many records, or all; blank lines do not count."""
@@ -171,11 +179,6 @@ class TextSource:
             return RawRecords((), ()), done + len(filled)
         first = filled[skip]
         return RawRecords(numbers[first:], raws[first:]), done + skip
-
-    def _row(self, raw: RawLine, number: int) -> Row:
-        if isinstance(raw, OversizedLine):
-            raise too_large(raw.size, self._limit)
-        return checked(raw, lambda text: self._line_format.row(text, self._mapper, number))
 
     def _origin(self, number: int, raw: RawLine) -> Origin:
         return Origin(f"{self.name} line {number}", shown(raw))

@@ -1,4 +1,4 @@
-// Protected mixture of experts in lanes; see abers/reference/aggregation.py.
+// Protected mixture of experts in lanes; see tests/oracles/aggregation.py.
 #pragma once
 
 #include <algorithm>

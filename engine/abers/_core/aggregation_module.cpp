@@ -1,4 +1,4 @@
-// Python's way into protected mixtures; see abers/reference/aggregation.py.
+// Python's way into protected mixtures; see tests/oracles/aggregation.py.
 #include "aggregation.hpp"
 #include "mixture_module.hpp"
 

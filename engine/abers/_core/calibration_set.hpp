@@ -1,8 +1,8 @@
 // The calibration set: a diagram, and the rule by which its observations are forgotten.
 //
-// The contract is that of `abers/reference/calibration_set.py`, which is the
-// specification; whatever is kept lazily here (the horizon, the scale of decaying weights, counts
-// instead of weights) must never show in an answer.
+// The contract is that of `abers/reference/calibration_set.py`, the definition; whatever is kept
+// lazily here (the horizon, the scale of decaying weights, counts instead of weights) must never
+// show in an answer.
 #pragma once
 
 #include <algorithm>

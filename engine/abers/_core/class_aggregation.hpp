@@ -1,4 +1,4 @@
-// Protected mixture of vectors of class probabilities; see abers/reference/class_aggregation.py.
+// Protected mixture of vectors of class probabilities; see tests/oracles/class_aggregation.py.
 //
 // An observation keeps the vectors of all experts, one after the other, of `classes()` doubles
 // each.

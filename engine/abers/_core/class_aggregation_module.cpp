@@ -1,4 +1,4 @@
-// Python's way into protected mixtures of vectors; see abers/reference/class_aggregation.py.
+// Python's way into protected mixtures of vectors; see tests/oracles/class_aggregation.py.
 #include "class_aggregation.hpp"
 #include "mixture_module.hpp"
 

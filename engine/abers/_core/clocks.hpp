@@ -1,8 +1,10 @@
 // The clocks of the models of a stream: event time that one wrong time cannot move far.
 //
-// The contract is that of `abers/reference/clock.py`, which is the specification. An
-// event moves the clock of its model at once by at most `jump`, or `kApart` times what those that
-// last agreed are apart; further only where `kQuorum` ids agree.
+// An event further ahead than `jump` is used, but its time is only a candidate: the clock moves to
+// the earliest of `kQuorum` candidates of different ids that came within `kRecent` events of the
+// model. After that, for `kRecent` events, one event may move it by `kApart` times the distance of
+// the nearest two of them, as events may be rare. The first `kQuorum` ids begin a clock, with the
+// median of their times; before that it is unknown. `tests/engine/stream/naive.py` has the rules.
 #pragma once
 
 #include <algorithm>

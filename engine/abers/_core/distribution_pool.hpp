@@ -1,4 +1,4 @@
-// Pool of predictive distributions in lanes; see abers/reference/distribution_pool.py.
+// Pool of predictive distributions in lanes; see tests/oracles/distribution_pool.py.
 //
 // Invariants: the forecasts of an observation are a row of `members` ascending numbers an expert;
 // `steps_` and `points_` are scratch of one call.

@@ -1,4 +1,4 @@
-// Python's way into pools of distributions; see abers/reference/distribution_pool.py.
+// Python's way into pools of distributions; see tests/oracles/distribution_pool.py.
 #include <algorithm>
 
 #include "distribution_pool.hpp"

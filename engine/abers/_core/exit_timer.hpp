@@ -1,4 +1,4 @@
-// A timer that ends the process unless it is stopped in time; see abers/reference/exit_timer.py.
+// A timer that ends the process unless it is stopped in time.
 //
 // Its thread never takes the interpreter's lock, so it also ends a process that never gives it
 // back. It counts the times that it woke up and reads no clock: after a process was stopped, it has

@@ -1,8 +1,8 @@
-// Experts of protected prediction that correct the raw probability; see
-// abers/reference/experts.py and abers/reference/elementary.py.
+// Experts of protected prediction that correct the raw probability; see tests/oracles/experts.py
+// and tests/oracles/elementary.py.
 //
-// All sums and products are taken in the order of the specification, so results are equal to the
-// bit. No function of the C library that may round otherwise on another machine is called: of them
+// All sums and products are taken in the order of these oracles, so results are equal to the bit.
+// No function of the C library that may round otherwise on another machine is called: of them
 // sqrt, frexp, ldexp and floor are exact or correctly rounded everywhere.
 #pragma once
 

@@ -1,8 +1,7 @@
-// Sums over groups of forecasts with labels; see `GroupSums` in
-// abers/reference/group_sums.py.
+// Sums over groups of forecasts with labels; see `GroupSums` in tests/oracles/group_sums.py.
 //
-// Terms are added row by row in the order of the specification, so sums are equal to the bit
-// however rows are batched.
+// Terms are added row by row in the order of this oracle, so sums are equal to the bit however rows
+// are batched.
 //
 // Invariant: `cut` is the mean, by the weights p (1 - p), of the log odds of all rows so far, and
 // `weight` the sum of these weights.
@@ -21,7 +20,7 @@ namespace abers {
 
 inline constexpr std::size_t kBins = 10;
 
-inline std::size_t bin_of(double forecast) {  // compared with the edges, as the specification does
+inline std::size_t bin_of(double forecast) {  // compared with the edges, as the oracle does
   std::size_t bin = 0;
   while (bin + 1 < kBins && forecast >= static_cast<double>(bin + 1) / kBins) ++bin;
   return bin;

@@ -1,8 +1,7 @@
 // Observations that wait until they, and all before them, are done with.
 //
-// The contract is that of `abers/reference/reorder_buffer.py`, the specification: rows go in
-// with ascending numbers, are done with in any order, and come out in the order in which they went
-// in.
+// The contract is that of `tests/oracles/reorder_buffer.py`: rows go in with ascending numbers, are
+// done with in any order, and come out in the order in which they went in.
 //
 // Invariant: the first row that is held waits; so a row comes out at the step that ends the last of
 // those up to it.

@@ -1,4 +1,4 @@
-// Lanes of weights for observations that await labels; see abers/reference/lanes.py.
+// Lanes of weights for observations that await labels; see tests/oracles/lanes.py.
 //
 // Invariants: the rows of `awaited_` and `kept_` are the observations that hold lanes, in any
 // order; `row_of_` has the row of each lane, or kIdle; `idle_` is a heap of the idle lanes, the

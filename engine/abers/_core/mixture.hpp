@@ -1,4 +1,4 @@
-// What mixtures of probabilities in lanes share; see abers/reference/mixture.py.
+// What mixtures of probabilities in lanes share; see tests/oracles/mixture.py.
 //
 // Invariant: `now_` has the forecasts of the present step and `likelihoods_` what they give to its
 // label, an expert each; both are scratch of one call.

@@ -1,6 +1,6 @@
 // Python's way into what is summed, pooled and bet of forecasts and their labels; see
-// abers/reference/tally.py, abers/reference/group_sums.py,
-// abers/reference/reorder_buffer.py and `pooled` in abers/reference/pava.py.
+// tests/oracles/tally.py, tests/oracles/group_sums.py, tests/oracles/reorder_buffer.py and `pool`
+// in abers/reference/calibration_set.py.
 //
 // Sums are taken in the order of the rows, one term after the other, and blocks are
 // found by comparing products of integers, which 128 bits hold whatever the counts are.

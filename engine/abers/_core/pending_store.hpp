@@ -1,9 +1,11 @@
 // The pending store of a stream: which observations wait for labels, which labels wait for
 // observations, and which ids are finished.
 //
-// The contract is that of `abers/reference/pending_store.py`, which is the
-// specification; events come in order of arrival, and time is their own: each model has a clock
-// (`clocks.hpp`). The numbers of entries are limited for each model, the bytes for all together.
+// Events come in order of arrival, and time is their own: each model has a clock (`clocks.hpp`). An
+// entry carries the clock at which it was stored, and expires when more than its span has passed
+// since. The numbers of entries are limited for each model, the bytes for all together. If a label
+// is assumed, an observation that expires learns it and waits once more as long, for a late label.
+// `tests/engine/stream/naive.py` has the rules.
 #pragma once
 
 #include <array>

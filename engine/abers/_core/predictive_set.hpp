@@ -1,9 +1,8 @@
 // The set behind predictive distributions: a buffer in the order of scores, and the rule by which
 // its observations are forgotten.
 //
-// The contract is that of `abers/reference/predictive_set.py`, which is the
-// specification. Nothing is hidden or moved for a query: it reads the buffer and passes over what
-// is too old for it.
+// The contract is that of `abers/reference/predictive_set.py`, the definition. Nothing is hidden or
+// moved for a query: it reads the buffer and passes over what is too old for it.
 #pragma once
 
 #include <algorithm>

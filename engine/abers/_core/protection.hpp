@@ -1,4 +1,4 @@
-// Calibration sets and their mixture as one calibrator; see abers/reference/protection.py.
+// Calibration sets and their mixture as one calibrator; see tests/oracles/protection.py.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Python's way into protected calibrators; see abers/reference/protection.py.
+// Python's way into protected calibrators; see tests/oracles/protection.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -1,4 +1,4 @@
-// How many forecasts there are of each multiple of 1/4096; see `Tally` in abers/reference/tally.py.
+// How many forecasts there are of each multiple of 1/4096; see `Tally` in tests/oracles/tally.py.
 //
 // Only what came has room, so that many small tallies stay small; at most 4,097
 // groups ever come, so that moving them up for a new one costs nothing in the long run.

@@ -1,4 +1,4 @@
-// Python's way of looking at the texts of a batch once; see abers/reference/text_columns.py.
+// Python's way of looking at the texts of a batch once.
 //
 // A text is a Python str and of no other type, and can be written down as UTF-8,
 // which a surrogate cannot; its length is that of its UTF-8, in bytes. Nothing is decided here,

@@ -9,6 +9,7 @@ import numpy as np
 from abers.arrays import unmasked
 from abers.exceptions import LabelError, ParameterError
 from abers.steps import LEARN
+from abers.validation import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -43,12 +44,21 @@ class ClassLabels:
         if column.shape != kinds.shape:
             msg = f"labels is of shape {column.shape}, not {kinds.shape}, one for each row"
             raise ParameterError(msg)
-        numbers = np.where(kinds == LEARN, column, 0)
-        bad = np.flatnonzero(~np.isin(numbers, np.arange(len(self._classes))))
-        if bad.size:
-            msg = (
-                f"row {bad[0]}: label {column[bad[0]].item()!r} is not the number of a class, "
-                f"0 to {len(self._classes) - 1}"
-            )
-            raise LabelError(msg)
-        return numbers.astype(np.int64)
+        learned = kinds == LEARN
+        numbers = range(len(self._classes))
+        if column.dtype.kind in "iubf":
+            known = np.isin(column[learned], numbers)
+        else:
+            known = np.array([one in numbers for one in column[learned].tolist()], bool)
+        if not known.all():
+            row = int(np.flatnonzero(learned)[int(np.argmin(known))])
+            raise LabelError(self._unnumbered(row, column[row : row + 1].tolist()[0]))
+        return np.where(learned, column, 0).astype(np.int64)
+
+    def _unnumbered(self, row: int, label: object) -> str:
+        """Return what is wrong with the label of a step, and what to do instead."""
+        wrong = f"row {row}: label {shown(label)} is not the number of a class"
+        return (
+            f"{wrong}, 0 to {len(self._classes) - 1}; run takes numbers, for classes by name "
+            "calibrator.classes.index(name); learn_many and prequential take the classes"
+        )

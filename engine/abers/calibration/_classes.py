@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from abers import validation
+from abers.arrays import unmasked
 from abers.exceptions import InputError, LabelError, ParameterError, ScoreError
 from abers.validation import shown
 
@@ -86,7 +87,8 @@ class Classes:
 
     def index(self, labels: ArrayLike, length: int) -> Integers:
         """Return the numbers of an array of labels of known classes."""
-        column = labels if isinstance(labels, np.ndarray) else np.array(labels, dtype=object)
+        given = unmasked(labels)
+        column = given if isinstance(given, np.ndarray) else np.array(given, dtype=object)
         if column.shape != (length,):
             msg = f"labels is of shape {column.shape}, not ({length},), one for each row of scores"
             raise ParameterError(msg)

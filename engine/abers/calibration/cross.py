@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from abers import validation
+from abers.backends import require_native
 from abers.base import Capabilities
 from abers.calibration import sets
 from abers.calibration.cross_intervals import CrossInterval, CrossIntervals
@@ -90,6 +91,7 @@ class CrossVennAbers(FoldCalibrator[CrossInterval, CrossIntervals]):
         max_age: float | None = None,
         half_life: float | None = None,
     ) -> None:
+        require_native()  # the merge needs it
         super().__init__(window, max_age, half_life)
         count = validation.count(folds, "folds", 2)
         self._sets = [sets.empty(self._forgetting) for _ in range(count)]

@@ -115,11 +115,11 @@ class OneVsOne(MultiClass):
             self._parts[number, UNSEEN] = self._part()
 
     def _may_be(self, clock: float) -> bool:
-        if clock == -math.inf or not math.isfinite(self._reach):
-            return clock == -math.inf
+        if clock == -math.inf:
+            return True
         if self.window:  # it counts labels
             return 1.0 <= clock <= MAX_COUNT and clock.is_integer()
-        return math.isfinite(clock)
+        return self._by_time and math.isfinite(clock)
 
     def _touched(self, row: Floats, number: int) -> Iterator[Touched]:
         others = np.delete(np.arange(len(row)), number)

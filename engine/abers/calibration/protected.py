@@ -106,7 +106,13 @@ class ProtectedVennAbers(
     (0.5, 2)
     """
 
-    capabilities = Capabilities(task="binary", answer="protected", removal="none", stateful=True)
+    capabilities = Capabilities(
+        task="binary",
+        answer="protected",
+        removal="none",
+        stateful=True,
+        options=("scores", "raw_weight"),
+    )
     _calibrator = "venn_abers"
     _magic: ClassVar[bytes] = b"abersPV\x01"
     _width: ClassVar[int] = 3

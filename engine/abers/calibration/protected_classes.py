@@ -113,6 +113,7 @@ class ProtectedMultiClass(
         answer="classes",
         removal="none",
         stateful=True,
+        options=("raw_weight",),
     )
     _magic: ClassVar[bytes] = b"abersPM\x01"
     _lowest: float = math.nan  # a number is no score

@@ -123,6 +123,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         removal="none",
         stateful=True,
         columns=("folds", "ids"),
+        options=("scores", "raw_weight"),
     )
     _calibrator = "cross_venn_abers"
     _magic: ClassVar[bytes] = b"abersPC\x01"

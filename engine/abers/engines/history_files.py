@@ -13,7 +13,8 @@ import numpy as np
 
 from abers.engines.history import grouped_rows, require_fields
 from abers.exceptions import MissingExtraError, ParameterError, RecordError
-from abers.stream.arrow_columns import is_text, require_pyarrow
+from abers.stream.arrow_buffers import require_pyarrow
+from abers.stream.arrow_columns import is_text
 from abers.stream.arrow_fields import models_and_times, needed_columns
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from abers.exceptions import ParameterError, RecordError
-from abers.stream.arrow_columns import require_pyarrow
+from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_fields import models_and_times
 from abers.stream.columns import Events
 from abers.stream.event_order import time_order

@@ -9,7 +9,7 @@ from abers.engines.history import CHUNK_ROWS, chunks, grouped_rows, process_hist
 from abers.engines.history_files import file_system
 from abers.engines.part_files import HistoryTotals, hidden_name, write_parts
 from abers.exceptions import RecordError
-from abers.stream.arrow_columns import require_pyarrow
+from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_fields import models_and_times
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from abers.monitoring.confidence_sequence import ConfidenceSequence
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
 from abers.monitoring.coverage import CoverageMonitor
 from abers.monitoring.distribution_e_process import DistributionEProcess
+from abers.monitoring.doubts import label_doubts, score_doubts
 from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
 from abers.monitoring.event_time import event_time, is_date
 from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_numbers, strongest
@@ -127,12 +128,14 @@ __all__ = [
     "figures_over_time",
     "is_date",
     "joined_windows",
+    "label_doubts",
     "label_needs",
     "means",
     "measure",
     "missing_labels",
     "others_total",
     "recent_windows",
+    "score_doubts",
     "strongest",
     "task_monitor",
     "verdicts_total",

@@ -17,7 +17,7 @@ from abers.backends import core
 from abers.exceptions import ParameterError, ScoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import ArrayLike
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Costs: TypeAlias = Callable[[Floats, Integers, Integers], Floats]
 
-__all__ = ["Bands", "Decomposition", "Diagram", "corp", "probabilities"]
+__all__ = ["Bands", "Decomposition", "Diagram", "corp", "drawn_bands", "probabilities"]
 
 
 class Decomposition(NamedTuple):
@@ -217,12 +217,20 @@ discrimination 0.0625, uncertainty 0.2500
             raise ParameterError(msg)
         forecasts, counts = self._forecasts, self._counts
         rng = np.random.default_rng(seed)
-        drawn = np.empty((resamples, len(forecasts)))
-        for row in drawn:
-            one = Diagram(forecasts, counts, rng.binomial(counts, forecasts))
-            row[:] = one.probability[np.searchsorted(one.upper, forecasts)]
-        lower, upper = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
-        return Bands(forecasts, np.minimum(lower, forecasts), np.maximum(upper, forecasts))
+        draws = (rng.binomial(counts, forecasts) for _ in range(resamples))
+        return drawn_bands(forecasts, counts, draws, level)
+
+
+def drawn_bands(
+    forecasts: Floats, counts: Integers, draws: Iterable[Integers], level: float = 0.9
+) -> Bands:
+    """Return the bands within which diagrams of drawn labels 1 lie; see `Diagram.bands`."""
+    drawn = []
+    for positives in draws:
+        one = Diagram(forecasts, counts, positives)
+        drawn.append(one.probability[np.searchsorted(one.upper, forecasts)])
+    lower, upper = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+    return Bands(forecasts, np.minimum(lower, forecasts), np.maximum(upper, forecasts))
 
 
 def corp(forecasts: ArrayLike, labels: ArrayLike) -> Diagram:

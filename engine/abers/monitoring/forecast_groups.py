@@ -12,8 +12,6 @@ from abers.arrays import raw, unmasked
 from abers.backends import core
 from abers.exceptions import ParameterError
 from abers.monitoring.corp import probabilities
-from abers.reference.group_sums import BIN_SUMS, COUNTED, HEAD
-from abers.reference.tally import BINS
 from abers.serialization import MAX_COUNT, column, number, require
 
 if TYPE_CHECKING:
@@ -23,25 +21,33 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats
 
-__all__ = ["GRID", "ForecastGroup", "ForecastGroups", "checked_rows"]
+__all__ = ["BINS", "GRID", "ForecastGroup", "ForecastGroups", "checked_rows"]
 
 GRID = (1.05, 1.1, 1.15, 1.2, 1.25, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
 """Tolerances of which the smallest that holds is shown; more of them cost no evidence."""
+BINS = 10
+"""Number of bins of equal width; each but the last is open above."""
 _TOLERANCES = 1 + len(GRID)
-_HALVES = (HEAD, HEAD + COUNTED + 2 * _TOLERANCES)  # where the sums of each half begin
-_BINS = HEAD + 2 * (COUNTED + 2 * _TOLERANCES)  # where those of the bins begin
+_HEAD = 2  # sums before those of the halves: the weight, and the cut in log odds
+_COUNTED = 4  # of each group: labels, labels 1, sum of forecasts, squared distances
+# After these each group has the sums of the lower ends of its tolerances, then of the upper ones:
+# a half of all tolerances, a bin of the first.
+_BIN_SUMS = _COUNTED + 2
+_HALVES = (_HEAD, _HEAD + _COUNTED + 2 * _TOLERANCES)  # where the sums of each half begin
+_BINS = _HEAD + 2 * (_COUNTED + 2 * _TOLERANCES)  # where those of the bins begin
 _ROUNDED = 1.0 + 1e-9  # sums of many numbers of at most 1 may be a little more
 _FARTHEST = 15.01  # log odds
 
 
 def _half(start: int, k: int) -> list[int]:
     """Return the indices of the sums of a half at a tolerance."""
-    return [*range(start, start + COUNTED), start + COUNTED + k, start + COUNTED + _TOLERANCES + k]
+    ends = start + _COUNTED
+    return [*range(start, ends), ends + k, ends + _TOLERANCES + k]
 
 
 _OF_TOLERANCE = np.array(
     [_half(start, 0) for start in _HALVES]
-    + [[*range(_BINS + k * BIN_SUMS, _BINS + (k + 1) * BIN_SUMS)] for k in range(BINS)]
+    + [[*range(_BINS + k * _BIN_SUMS, _BINS + (k + 1) * _BIN_SUMS)] for k in range(BINS)]
 )  # indices of the sums of each group at the configured tolerance
 
 
@@ -197,14 +203,14 @@ class ForecastGroups:
         return whole
 
     def sums(self) -> Floats:
-        """Return all sums; see `abers.reference.group_sums`."""
+        """Return weight and cut, then the sums of both halves, then those of the bins."""
         sums = np.empty(self._core.size())
         self._core.sums(sums)
         return sums
 
     def _parts(self) -> tuple[Floats, Floats, Floats]:
         """Return weight and cut, a row for each half, and a row for each bin."""
-        head, halves, bins = np.split(self.sums(), [HEAD, _BINS])
+        head, halves, bins = np.split(self.sums(), [_HEAD, _BINS])
         return head, halves.reshape(2, -1), bins.reshape(BINS, -1)
 
 

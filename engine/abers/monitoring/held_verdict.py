@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from abers.monitoring.findings import FIRST_BIN, GroupFinding, leans
+from abers.monitoring.forecast_groups import BINS
 from abers.monitoring.verdict import Verdict
-from abers.reference.tally import BINS
 from abers.serialization import count, number, require, whole
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from abers import validation
 from abers.arrays import packed, parsed, total
 from abers.backends import core
 from abers.monitoring.corp import Decomposition, Diagram, probabilities
-from abers.reference.tally import PARTS
 from abers.serialization import MAX_COUNT
 
 if TYPE_CHECKING:
@@ -24,7 +23,10 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
 
-__all__ = ["ForecastCounts", "Reliability"]
+__all__ = ["PARTS", "ForecastCounts", "Reliability"]
+
+PARTS = 4_096
+"""Forecasts are counted as multiples of 1 / PARTS."""
 
 
 class ForecastCounts(NamedTuple):

@@ -16,9 +16,9 @@ from abers import validation
 from abers.arrays import unmasked
 from abers.backends import core
 from abers.monitoring.corp import probabilities
+from abers.monitoring.forecast_groups import BINS
 from abers.monitoring.measures import Measure, Number, means
 from abers.monitoring.reliability import Reliability
-from abers.reference.tally import BINS
 from abers.saveable import CopiedWhole
 from abers.serialization import count, number, numbers, require, wholes
 

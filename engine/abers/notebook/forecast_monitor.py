@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers.arrays import unmasked
 from abers.exceptions import TimeError
+from abers.forecast_arrays import row_weights
 from abers.monitoring.base import consistency_bands
+from abers.monitoring.doubts import label_doubts, score_doubts
 from abers.monitoring.findings import NOT_FOUND
 from abers.monitoring.reliability_figure import reliability_figure
 from abers.monitoring.scores import PrequentialScores
 from abers.monitoring.verdict import Words
 from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.notebook.forecast_report import ForecastReport
-from abers.notebook.forecast_rows import forecast_rows, grouped
+from abers.notebook.forecast_rows import forecast_rows, grouped, known_labels
+from abers.notebook.weighted_forecasts import WeightedForecasts
 from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from numpy.typing import ArrayLike
@@ -29,6 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ForecastMonitor", "monitor", "report"]
 
+_UNWEIGHTED = (
+    "Weights are in the scores and the diagram. The verdict counts each label once; it holds if "
+    "neither a weight nor whether a row is there depends on the label."
+)
 _WORDS = Words("forecasts")
 
 
@@ -96,6 +105,7 @@ class ForecastMonitor(CopiedWhole):
             verdict=verdict,
             needs=tuple(one for one in needs if one.more),
             figures=self._figures(),
+            notes=(*label_doubts(scores), *score_doubts(scores)),
         )
 
     def _figures(self) -> tuple[Figure, ...]:
@@ -159,6 +169,7 @@ def report(  # noqa: PLR0913 - the columns of a table
     model: ArrayLike | None = None,
     segment: ArrayLike | None = None,
     *,
+    weight: ArrayLike | None = None,
     tolerance: float = 1.25,
 ) -> ForecastReport:
     """Return what labels say about forecasts: a verdict, numbers and figures.
@@ -166,7 +177,8 @@ def report(  # noqa: PLR0913 - the columns of a table
     Parameters
     ----------
     y
-        Array of shape (n,): labels, 0 or 1.
+        Array of shape (n,): labels, 0 or 1. None, NaN and other missing values are labels that are
+        not known yet: their rows are counted, and not scored.
     p
         Array of shape (n,): probabilities of label 1, as they were forecast before the label.
     time
@@ -175,6 +187,9 @@ def report(  # noqa: PLR0913 - the columns of a table
         are in the order in which forecasts were made, and their numbers are the times.
     model, segment
         Arrays of shape (n,): names by which there are verdicts beside that of all forecasts.
+    weight
+        Array of shape (n,): how much each row counts in the scores and in the diagram, 0 or more.
+        Verdicts count each label once, but those of weight 0, which are left out.
     tolerance
         Ratio of odds within which forecasts are right, at least 1.
 
@@ -185,16 +200,18 @@ def report(  # noqa: PLR0913 - the columns of a table
 
     Raises
     ------
-    LabelError, ScoreError, TimeError, ParameterError
+    LabelError, ScoreError, TimeError, WeightError, ParameterError
         Names the value that is wrong, its row and the remedy.
 
     Notes
     -----
-    Columns are lists, numpy arrays, or columns of pandas, polars and other libraries that numpy can
-    convert. Datetimes without a timezone are in UTC.
+    Columns are lists, numpy arrays, or columns of pandas, polars, pyarrow and other libraries that
+    numpy can convert or that have the C interface of Arrow. Datetimes without a timezone are UTC.
 
     **Guarantee.** See `ForecastReport`. It needs the forecasts in the order in which they were
-    made, so that no forecast depends on its own label or a later one.
+    made, so that no forecast depends on its own label or a later one. With weights it also needs
+    that neither a weight nor whether a row is there depends on the label: where labels 1 were kept
+    and labels 0 sampled, look at the scores and the diagram, and not at the verdict.
 
     Examples
     --------
@@ -209,16 +226,47 @@ def report(  # noqa: PLR0913 - the columns of a table
     2
     """
     whole = ForecastMonitor(tolerance)
-    rows = forecast_rows(y, p, time, 0)
+    labels, known = known_labels(y)
+    rows = forecast_rows(labels, p, time, 0)
+    weighted, counted = {}, known[rows.order]
+    if weight is not None and len(known):
+        units = row_weights(weight, len(known))[rows.order]
+        counted &= units > 0
+        rows = rows.take(np.flatnonzero(counted))
+        weighted = _weighted(WeightedForecasts(rows, units[counted]))
+    else:
+        rows = rows.take(np.flatnonzero(counted))
     groups: dict[Group, Verdict] = {}
-    for name, part in grouped(rows, model, segment).items():
+    for name, part in grouped(rows, model, segment, len(known)).items():
         sequence = VerdictSequence("raw", tolerance, words=_WORDS)
         sequence.add(part.forecasts, part.labels, part.times)
         groups[name] = sequence.verdict()
     whole.update(rows.labels, rows.forecasts, rows.times)
-    return replace(whole.report(), verdicts=groups)
+    found, unlabelled = whole.report(), int((~known).sum())
+    notes = (*_notes(unlabelled, weighted=bool(weighted)), *found.notes)
+    return replace(found, verdicts=groups, unlabelled=unlabelled, notes=notes, **weighted)
+
+
+def _weighted(forecasts: WeightedForecasts) -> dict[str, Any]:
+    """Return the fields of a report that weights change."""
+    return {
+        "weight": forecasts.weight,
+        "log_loss": forecasts.log_loss,
+        "brier": forecasts.brier,
+        "ece": forecasts.ece,
+        "figures": (forecasts.figure(),),
+    }
+
+
+def _notes(unlabelled: int, *, weighted: bool) -> Iterator[str]:
+    """Yield what a report leaves out of its verdict."""
+    if unlabelled:
+        yield f"Rows without a label yet, which are not scored: {unlabelled:,}."
+    if weighted:
+        yield _UNWEIGHTED
 
 
 def _many(value: ArrayLike) -> Any:  # noqa: ANN401 - what numpy can convert
     """Return an array, also of a single value."""
-    return [value] if np.ndim(value) == 0 else value
+    given = unmasked(value)
+    return [given] if np.ndim(given) == 0 else given

@@ -38,13 +38,14 @@ def body(  # noqa: PLR0913 - what a report has
     numbers: Mapping[str, str],
     *,
     needs: Sequence[LabelNeed],
+    notes: Sequence[str],
     verdicts: Mapping[Group, Verdict],
     figures: Sequence[Figure],
     plots: Sequence[str],
 ) -> str:
     """Return the HTML of the parts of a report; only `plots` are HTML already."""
     head = f"<p><strong>{escape(verdict.sentence)}</strong></p>{_table((), numbers.items())}"
-    needed = "".join(note(one.sentence) for one in needs)
+    needed = "".join(note(one) for one in (*(one.sentence for one in needs), *notes))
     rows = [(shown(name), f"{one.labels:,}", one.sentence) for name, one in verdicts.items()]
     groups = _table(("group", "labels", "verdict"), rows) if rows else ""
     return f"<div>{head}{needed}{''.join(plots)}{_tables(figures)}{groups}</div>"

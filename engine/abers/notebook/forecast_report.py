@@ -47,12 +47,20 @@ class ForecastReport:
         How many labels allow which statement, roughly, while the verdict finds nothing.
     figures
         `abers.monitoring.Figure` objects; `plots` draws them.
+    weight
+        Sum of the weights, which the scores and the figures are by; None without weights.
+    unlabelled
+        Number of rows whose label is not known yet.
+    notes
+        Sentences about columns that may not be what they seem, and about rows without a label.
 
     Notes
     -----
     **Guarantee.** The verdict is wrong with a probability of at most 5 %, however often one reads
     it; see `abers.monitoring.VerdictSequence`. Each of `verdicts` has these 5 % by itself: of many
-    groups some may be wrong. Without labels all means are NaN.
+    groups some may be wrong. Verdicts count each label once, also with weights; then they need that
+    neither a weight nor whether a row is there depends on the label. Without labels all means are
+    NaN.
 
     Examples
     --------
@@ -72,14 +80,19 @@ class ForecastReport:
     verdicts: Mapping[Group, Verdict] = field(default_factory=dict)
     needs: tuple[LabelNeed, ...] = ()
     figures: tuple[Figure, ...] = ()
+    weight: float | None = None
+    unlabelled: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> dict[str, str]:
         """Number of labels and the scores, by name, as they are shown; no scores without labels."""
         if not self.labels:
             return {"labels": "0"}
+        weight = {} if self.weight is None else {"weight": f"{self.weight:,.6g}"}
         return {
             "labels": f"{self.labels:,}",
+            **weight,
             "log loss": f"{self.log_loss:.4f} nats",
             "Brier score": f"{self.brier:.4f}",
             "ECE, 10 bins": f"{self.ece:.4f}",
@@ -141,7 +154,7 @@ class ForecastReport:
         file.write_bytes(encoders[file.suffix]())
 
     def __str__(self) -> str:
-        """Return the verdict, the numbers, and how many labels are needed, as text."""
+        """Return the verdict, the numbers, and notes, as text."""
         lines = [self.verdict.sentence]
         lines += [f"  {name:<13}{value}" for name, value in self.numbers.items()]
         groups = [*self.verdicts.items()]
@@ -149,7 +162,7 @@ class ForecastReport:
             lines.append(f"  {shown(name)}: {one.status} ({one.labels:,} labels)")
         if len(groups) > _MOST_GROUPS:
             lines.append(f"  and {len(groups) - _MOST_GROUPS:,} more in .verdicts")
-        return "\n".join([*lines, *(one.sentence for one in self.needs)])
+        return "\n".join([*lines, *(one.sentence for one in self.needs), *self.notes])
 
     def __repr__(self) -> str:
         """Return the number of labels, the status and the log loss, in a line."""
@@ -177,6 +190,7 @@ class ForecastReport:
             self.verdict,
             self.numbers,
             needs=self.needs,
+            notes=self.notes,
             verdicts=self.verdicts,
             figures=self.figures,
             plots=plots,
@@ -194,6 +208,9 @@ class ForecastReport:
             "verdict": _verdict(self.verdict),
             "verdicts": groups,
             "needs": [one._asdict() for one in self.needs],
+            "weight": self.weight,
+            "unlabelled": self.unlabelled,
+            "notes": self.notes,
             "figures": [one._asdict() for one in self.figures],
         }
         return msgspec.json.format(msgspec.json.encode(document), indent=1)

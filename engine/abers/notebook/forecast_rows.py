@@ -1,7 +1,7 @@
 """Labels and forecasts from arrays of any library, checked and in the order of time.
 
-numpy converts lists, and the columns of pandas, polars and other libraries, none of which is
-imported. Everything is checked before anything is counted.
+numpy or Arrow converts lists, and the columns of pandas, polars and other libraries, none of which
+is imported. Everything is checked before anything is counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
 
-__all__ = ["ForecastRows", "Group", "forecast_rows", "grouped"]
+__all__ = ["ForecastRows", "Group", "forecast_rows", "grouped", "known_labels"]
 
 Group: TypeAlias = "str | tuple[str, str]"
 """Name of a model or of a segment, or both."""
@@ -84,10 +84,27 @@ def forecast_rows(y: ArrayLike, p: ArrayLike, time: ArrayLike | None, first: int
     return ForecastRows(labels, forecasts, whole, np.arange(len(labels))).take(order)
 
 
+def known_labels(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return labels, with 0 in place of those that are not known yet, and which ones are known.
+
+    Examples
+    --------
+    >>> known_labels([1.0, float("nan"), 0.0])
+    (array([1., 0., 0.]), array([ True, False,  True]))
+    """
+    given = column(y, "y")
+    if given.dtype.kind not in "fO":
+        return given, np.ones(len(given), bool)
+    known = np.fromiter((one is not None and not _is_missing(one) for one in given), bool)
+    return np.where(known, given, given.dtype.type(0) if given.dtype.kind == "f" else 0), known
+
+
 def grouped(
-    rows: ForecastRows, model: ArrayLike | None, segment: ArrayLike | None
+    rows: ForecastRows, model: ArrayLike | None, segment: ArrayLike | None, length: int
 ) -> dict[Group, ForecastRows]:
     """Return the rows of each model, segment, or model and segment, sorted by name.
+
+    The columns have names for `length` rows, also for those that were left out.
 
     Raises
     ------
@@ -96,9 +113,7 @@ def grouped(
     """
     given = {"model": model, "segment": segment}
     columns = [
-        _names(column(one, name), name, len(rows.labels))
-        for name, one in given.items()
-        if one is not None
+        _names(column(one, name), name, length) for name, one in given.items() if one is not None
     ]
     if not columns:
         return {}

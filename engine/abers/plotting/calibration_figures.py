@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.forecast_arrays import labelled_forecasts
+from abers.arrays import ONE
+from abers.forecast_arrays import labelled_forecasts, row_weights
 from abers.plotting._drawing import Drawing, FigureFunction
 from abers.plotting._style import (
     COLOURS,
@@ -41,7 +42,11 @@ _DOTTED = {"dash": "dot", "width": 1.5}
 
 @FigureFunction
 def reliability(
-    y: ArrayLike, p: ArrayLike | Mapping[str, ArrayLike], *, title: str = "Reliability"
+    y: ArrayLike,
+    p: ArrayLike | Mapping[str, ArrayLike],
+    *,
+    weight: ArrayLike | None = None,
+    title: str = "Reliability",
 ) -> Drawing:
     """Draw the share of labels 1 against the mean forecast, in ten bins of equal width.
 
@@ -54,13 +59,17 @@ def reliability(
     p
         Array of shape (n,): probabilities of label 1; or such arrays by name. "raw" and
         "calibrated" have a fixed style.
+    weight
+        Array of shape (n,): how much each row counts, 0 or more. Error bars are those of as many
+        rows of equal weight as are worth these, (sum of w)² / (sum of w²).
     title
         Title of the figure.
 
     Raises
     ------
-    LabelError, ScoreError, ParameterError
-        If a label is neither 0 nor 1, a forecast is not a probability, or lengths differ.
+    LabelError, ScoreError, WeightError, ParameterError
+        If a label is neither 0 nor 1, a forecast is not a probability, a weight is negative or not
+        finite, or lengths differ.
 
     Examples
     --------
@@ -71,23 +80,29 @@ def reliability(
     drawn = figure(title, "mean forecast of label 1", "share of labels 1")
     drawn.add(_diagonal())
     for name, column in (p if isinstance(p, Mapping) else {"forecasts": p}).items():
-        forecast, share, count = _bins(*labelled_forecasts(y, column))
+        labels, forecasts = labelled_forecasts(y, column)
+        rows = np.ones(len(labels)) if weight is None else row_weights(weight, len(labels)) / ONE
+        forecast, share, count, worth = _bins(labels, forecasts, rows)
         hover = "forecast %{x:.3f}, came %{y:.3f} of %{customdata:,.0f}"
         shown = {"customdata": count.tolist(), "hovertemplate": hover}
-        errors = _bars(share, count, name)
+        errors = _bars(share, worth, name)
         drawn.add(_points(forecast, share, name, 8, error_y=errors, **shown))
     return drawn.axes(x=_SQUARE, y=_SQUARE)
 
 
-def _bins(labels: Floats, forecasts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return mean forecast, share of labels 1 and number of labels of each bin that is not empty.
+def _bins(
+    labels: Floats, forecasts: Floats, weights: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return mean forecast, share of labels 1, weight and what it is worth of each bin with any.
 
-    The bins are closed on the left, the last on both sides.
+    The bins are closed on the left, the last on both sides. A weight is worth as many rows as have
+    the same standard error with equal weights.
     """
     bins = np.minimum((forecasts * _BINS).astype(np.int64), _BINS - 1)
-    sums = [np.bincount(bins, one, _BINS) for one in (forecasts, labels, np.ones(len(bins)))]
-    expected, ones, count = (one[sums[2] > 0] for one in sums)
-    return expected / count, ones / count, count
+    columns = (weights * forecasts, weights * labels, weights, weights**2)
+    sums = [np.bincount(bins, one, _BINS) for one in columns]
+    expected, ones, count, squares = (one[sums[2] > 0] for one in sums)
+    return expected / count, ones / count, count, count**2 / squares
 
 
 @FigureFunction

@@ -1,8 +1,9 @@
-"""The calibration set: the specification of `CalibrationSet` of the native core.
+"""The calibration set in plain Python: the definition of `CalibrationSet` of the native core.
 
-A prediction is the isotonic regression of the calibration set extended by the query. All sums are
-integers (weights are multiples of 2**-30), so every prediction is the correctly rounded ratio of
-two integers, and the native core agrees bit for bit.
+A prediction is the isotonic regression of the calibration set extended by the query. The state
+depends only on the observations in their order of arrival. All sums are integers (weights are
+multiples of 2**-30), so a forgotten or removed observation leaves no trace, every prediction is
+the correctly rounded ratio of two integers, and the native core agrees bit for bit.
 
 The class takes checked values: finite scores, labels 0 or 1, positive integer weights in units of
 2**-30, times (NaN where there is none). `abers.VennAbers` checks the values of users.
@@ -17,20 +18,254 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from collections import deque
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
-from sortedcontainers import SortedDict
+from sortedcontainers import SortedDict, SortedList
 
-from abers.arrays import ONE
-from abers.reference.observation_set import ObservationSet
-from abers.reference.pava import Block, covering, pool
+from abers.arrays import LEARN, LIFETIME, LIMIT, LIMIT_DECAYING, ONE, PREDICT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from abers.arrays import Bytes, Floats, Integers
 
-__all__ = ["CalibrationSet"]
+__all__ = [
+    "Block",
+    "CalibrationSet",
+    "ObservationSet",
+    "WeightedObservation",
+    "covering",
+    "decayed",
+    "pool",
+]
+
+RESCALE = 4  # half-lives between two changes of the common scale of decaying weights
+
+
+class Block(NamedTuple):
+    """A block of the isotonic regression: scores from lower to upper share one fitted value."""
+
+    lower: float
+    upper: float
+    weight: int  # of all labels
+    positives: int  # weight of label 1
+
+    @property
+    def value(self) -> float:
+        """The fitted value, correctly rounded (as Python's integer division is)."""
+        return self.positives / self.weight
+
+
+def pool(groups: Iterable[tuple[float, tuple[int, int]]]) -> list[Block]:
+    """Return the isotonic regression of groups, by pooling adjacent violators.
+
+    A group is a score and its weights of label 0 and label 1. Scores increase from group to group.
+    """
+    blocks: list[Block] = []
+    # Invariant: `blocks` is the regression of the groups so far; its values strictly increase.
+    for score, (negatives, group_positives) in groups:
+        lower, weight, positives = score, negatives + group_positives, group_positives
+        # Compares the two means without division, so without rounding.
+        while blocks and blocks[-1].positives * weight >= positives * blocks[-1].weight:
+            left = blocks.pop()
+            lower = left.lower
+            weight += left.weight
+            positives += left.positives
+        blocks.append(Block(lower, score, weight, positives))
+    return blocks
+
+
+def covering(blocks: Iterable[Block], score: float) -> Block:
+    """Return the block that covers a score, which must be the score of a group."""
+    return next(block for block in blocks if block.upper >= score)
+
+
+class WeightedObservation(NamedTuple):
+    """A labelled observation; the order of the fields is the canonical order."""
+
+    time: float
+    score: float
+    label: float
+    weight: int
+
+
+def decayed(weight: int, time: float, half_life: float, exponent: int) -> int:
+    """Return weight times 2**(time / half_life - exponent), a multiple of 2**-30.
+
+    The power of two within one half-life is rounded once; whole half-lives are shifts. So a change
+    of scale is exact up to the bits that are shifted out.
+    """
+    whole = math.floor(time / half_life)
+    mantissa = round(weight * math.exp2(time / half_life - whole))
+    shift = whole - exponent
+    return mantissa << shift if shift >= 0 else mantissa >> -shift
+
+
+class ObservationSet:
+    """Observations, and the rule by which they are forgotten.
+
+    A subclass pools them: in `_pool` as they are added (or, with a negative weight, removed), and
+    with `max_age` or `half_life` for each query, from `_visible`.
+    """
+
+    def __init__(self, window: int = 0, max_age: float = 0.0, half_life: float = 0.0) -> None:
+        """Keep the last `window` observations, or those of an age; all if the options are zero."""
+        self.window, self.half_life = window, half_life
+        self.lifetime = max_age or LIFETIME * half_life
+        self.limit = LIMIT_DECAYING if half_life else LIMIT
+        self.size = self.total = self.late = 0
+        self.newest = -math.inf
+        self._arrived: deque[WeightedObservation] = deque()  # with a window, oldest first
+        self._aging: SortedList[WeightedObservation] = SortedList()  # with a lifetime, oldest first
+
+    def _pool(self, score: float, label: float, weight: int) -> None:
+        raise NotImplementedError
+
+    def _pooled(self, score: float, label: float) -> int:
+        raise NotImplementedError
+
+    # Learning and forgetting
+
+    def learn(self, score: float, label: float, weight: int = ONE, time: float = math.nan) -> bool:
+        """Add an observation and forget the oldest; return False if the total would overflow."""
+        if not self.takes(weight, time):
+            return False
+        if self._is_late(time):
+            self.late += 1
+            return True
+        new = WeightedObservation(time, score, label, weight)
+        leaving = self._displaced_at(time)
+        for old in leaving:
+            self._forget(old)
+        self.size += 1 - len(leaving)
+        self.total += weight - sum(old.weight for old in leaving)
+        if self.lifetime:
+            self.newest = max(self.newest, time)
+            self._aging.add(new)
+            return True
+        if self.window:
+            self._arrived.append(new)
+        self._pool(score, label, weight)
+        return True
+
+    def remove(self, score: float, label: float, weight: int = ONE) -> bool:
+        """Undo `learn`; return False if no such weight is there, or it would outlast the size."""
+        held = self._pooled(score, label)
+        if held < weight or (self.size == 1) != (self.total == weight):
+            return False
+        self._pool(score, label, -weight)
+        self.size, self.total = self.size - 1, self.total - weight
+        return True
+
+    def takes(self, weight: int, time: float = math.nan) -> bool:
+        """Return whether the total weight stays within the limit if an observation is learned."""
+        leaving = sum(old.weight for old in self._displaced_at(time))
+        return self._is_late(time) or self.total + weight - leaving <= self.limit
+
+    def _is_late(self, time: float) -> bool:
+        return bool(self.lifetime) and time < self.newest - self.lifetime
+
+    def _displaced_at(self, time: float) -> list[WeightedObservation]:
+        if self.window and self.size == self.window:
+            return [self._arrived[0]]
+        horizon = max(self.newest, time) - self.lifetime
+        return list(takewhile(lambda old: old.time < horizon, self._aging))
+
+    def _forget(self, old: WeightedObservation) -> None:
+        if self.window:
+            self._arrived.popleft()
+            self._pool(old.score, old.label, -old.weight)
+        else:
+            self._aging.remove(old)
+
+    def _run(  # noqa: PLR0913, PLR0917 - one array a column
+        self,
+        steps: Bytes,
+        scores: Floats,
+        labels: Floats | Bytes,
+        weights: Integers | None,
+        times: Floats | None,
+        predict: Callable[[int, float, int, float], None],
+        held: Integers | None,
+    ) -> int:
+        """Run steps in order; return the number of steps before the first refusal.
+
+        `predict` gets the row, score, weight and time of a prediction. `held` receives the number
+        of observations after each step.
+        """
+        for i, step in enumerate(steps):
+            score, label = float(scores[i]), labels[i].item()
+            weight = ONE if weights is None else int(weights[i])
+            time = math.nan if times is None else float(times[i])
+            if step == PREDICT:
+                predict(i, score, weight, time)
+            elif not (
+                self.learn(score, label, weight, time)
+                if step == LEARN
+                else self.remove(score, label, weight)
+            ):
+                return i
+            if held is not None:
+                held[i] = self.size
+        return len(steps)
+
+    # Observations that age
+
+    def _visible(self, time: float) -> list[WeightedObservation]:
+        """Return the observations that a query at `time` sees, with their weights for it."""
+        horizon = max(self.newest, time) - self.lifetime
+        seen = (old for old in self._aging if old.time >= horizon)
+        if not self.half_life:
+            return list(seen)
+        return [
+            old._replace(weight=weight)
+            for old in seen
+            if (weight := self._decayed(old.weight, old.time, time))
+        ]
+
+    def _weight_of_query(self, weight: int, time: float) -> int:
+        if not self.half_life:
+            return weight
+        when = self.newest if math.isnan(time) else time
+        return max(1, self._decayed(weight, when, time)) if self.size else ONE
+
+    def _decayed(self, weight: int, time: float, now: float) -> int:
+        """Return the weight of an observation of `time` on the common scale at `now`."""
+        latest = math.floor(max(self.newest, now) / self.half_life)
+        return decayed(weight, time, self.half_life, latest // RESCALE * RESCALE)
+
+    # Saved state; arrays are filled in place
+
+    def observation_count(self) -> int:
+        """Return the number of observations that are stored one by one."""
+        return len(self._arrived) + len(self._aging)
+
+    def observations(
+        self, scores: Floats, labels: Floats | Bytes, weights: Integers, times: Floats
+    ) -> None:
+        """Write the observations stored one by one: by arrival, or in canonical order."""
+        for i, old in enumerate(self._arrived or self._aging):
+            times[i], scores[i], labels[i], weights[i] = old
+
+    def load_observations(
+        self, scores: Floats, labels: Floats | Bytes, weights: Integers, times: Floats, late: int
+    ) -> None:
+        """Load observations into an empty set that forgets; none displaces another."""
+        columns = (array.tolist() for array in (scores, labels, weights, times))
+        for row in zip(*columns, strict=True):
+            self.learn(*row)
+        self.late = late
+
+    def check(self) -> None:
+        """Raise an AssertionError with the state if an invariant is violated."""
+        state = f"{vars(self)}"
+        held = [*self._arrived, *self._aging]
+        assert self.window or self.lifetime or not held, state  # noqa: S101
+        assert not held or self.size == len(held), state  # noqa: S101
+        assert not held or self.total == sum(old.weight for old in held), state  # noqa: S101
+        assert (self.size == 0) == (self.total == 0) and 0 <= self.total <= self.limit, state  # noqa: S101, PT018
 
 
 class CalibrationSet(ObservationSet):

@@ -1,4 +1,4 @@
-"""The set of predictive distributions: the specification of `PredictiveSet` of the native core.
+"""The set of predictive distributions: the definition of `PredictiveSet` of the native core.
 
 The CDFs at a threshold are the binary Venn-Abers prediction of "label above the threshold": the
 isotonic regression of 1{label > threshold} on the score, extended by the query with label 1 for
@@ -23,15 +23,15 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from abers.arrays import ONE
-from abers.reference.observation_set import ObservationSet
-from abers.reference.pava import covering, pool
+from abers.cdfs import reached
+from abers.reference.calibration_set import ObservationSet, covering, pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.arrays import Bytes, Floats, Integers
 
-__all__ = ["PredictiveSet", "merged", "reached"]
+__all__ = ["PredictiveSet"]
 
 Bag: TypeAlias = "list[tuple[float, list[tuple[float, int]]]]"
 """For each score, ascending, its (label, weight) pairs."""
@@ -152,20 +152,3 @@ def _halves(pairs: Sequence[tuple[float, int]], t: float) -> tuple[int, int]:
     """Return the weight of the labels up to `t`, and of those above it."""
     above = sum(weight for label, weight in pairs if label > t)
     return sum(weight for _, weight in pairs) - above, above
-
-
-def merged(lower: Floats, upper: Floats) -> Floats:
-    """Merge a lower CDF L and an upper CDF U to U / (U + 1 - L), minimax for log loss.
-
-    The form below ascends with L and U even after rounding.
-    """
-    with np.errstate(divide="ignore", over="ignore"):  # U = 0 results in 0
-        return np.asarray(1.0 / (1.0 + (1.0 - lower) / upper))
-
-
-def reached(steps: Floats, levels: Floats) -> Floats:
-    """Return where the merged, the upper and the lower CDF reach each level, or infinity."""
-    thresholds, lower, upper = steps
-    places = np.append(thresholds, np.inf)
-    cdfs = (merged(lower, upper), upper, lower)
-    return np.array([places[np.searchsorted(cdf, levels)] for cdf in cdfs])

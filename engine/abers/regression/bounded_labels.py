@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import numpy as np
 
 from abers import validation
+from abers.arrays import EXPIRE, PREDICT, unmasked
 from abers.calibration.sets import HeldCalibrator
 from abers.exceptions import LabelError
 from abers.mathematics import Many, One
@@ -14,7 +15,7 @@ from abers.mathematics import Many, One
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from abers.arrays import Floats
+    from abers.arrays import Bytes, Floats
 
 __all__ = ["BoundedCalibrator"]
 
@@ -40,6 +41,14 @@ class BoundedCalibrator(HeldCalibrator[S, float, One, Many], Generic[S, One, Man
             msg = f"row {outside[0]}: {self._outside(float(column[outside[0]]))}"
             raise LabelError(msg)
         return column
+
+    def _step_labels(self, labels: ArrayLike, kinds: Bytes) -> Floats:
+        """Check the labels of a run; those of predictions and expiries are ignored."""
+        given = unmasked(labels)
+        column = np.array(given, dtype=None if np.asarray(given).dtype.kind in "fiub" else object)
+        if column.shape == kinds.shape:
+            column[(kinds == PREDICT) | (kinds == EXPIRE)] = np.clip(0.0, *self._ends)
+        return self._labels(column, len(kinds))
 
     def _outside(self, y: float) -> str:
         name = self._ends_name

@@ -14,7 +14,7 @@ import numpy as np
 
 from abers import validation
 from abers.exceptions import LabelError, ParameterError
-from abers.regression.distribution_calibrator import support_ends
+from abers.regression.distribution_calibrator import require_range, support_ends
 from abers.saveable import Saveable
 from abers.serialization import MAX_COUNT, pack, require, unpack
 
@@ -73,7 +73,8 @@ class CoverageTracker(Saveable):
     level
         The share of labels that intervals are to cover, in (0, 1).
     support
-        The pair of finite ends between which all labels lie.
+        The pair of ends between which all labels lie, at least 1e-290 apart and from -1e290 to
+        1e290.
     slack
         By how many hits or misses the count may be off before the whole support, or the empty
         interval, is served.
@@ -132,9 +133,7 @@ class CoverageTracker(Saveable):
         self._level = float(validation.levels(level, "level"))
         self._ends = ends
         self._slack = float(validation.finite(slack, "slack"))
-        if not (math.isfinite(ends[1] - ends[0]) and ends[0] < ends[1]):
-            msg = f"support={ends} is not a declared range of labels; give (lowest, highest)"
-            raise ParameterError(msg)
+        require_range(ends)
         if self._slack < 0.0:
             msg = f"slack={slack!r} is negative; give a number of 0 or more"
             raise ParameterError(msg)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from abers.cdfs import merged
 from abers.exceptions import ParameterError
-from abers.reference.predictive_set import merged
 from abers.regression.base_distribution import BaseDistribution, pair
 from abers.validation import finite, levels, numbers, shown
 

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from abers import validation
-from abers.arrays import EXPIRE, PREDICT, unmasked
 from abers.exceptions import ParameterError
 from abers.regression.bounded_labels import BoundedCalibrator
 from abers.regression.distribution import PredictiveDistribution
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from abers.arrays import Floats, Integers
 
-    from abers.arrays import Bytes, Floats, Integers
-
-__all__ = ["NO_LEVELS", "DistributionCalibrator", "Quantiles", "support_ends"]
+__all__ = ["NO_LEVELS", "DistributionCalibrator", "Quantiles", "require_range", "support_ends"]
 
 NO_LEVELS = np.empty(0)
+_FURTHEST = 1e290  # from 0: the sum of as many distances as there are labels is finite
+_NARROWEST = 1e-290  # width of a range: losses divided by it are finite, and exact
 
 S = TypeVar("S")  # a score
 
@@ -56,14 +55,6 @@ class DistributionCalibrator(BoundedCalibrator[S, PredictiveDistribution, Quanti
         super()._extra(columns, length)
         return NO_LEVELS if levels is None else validation.level_list(levels)
 
-    def _step_labels(self, labels: ArrayLike, kinds: Bytes) -> Floats:
-        """Check the labels of a run; those of predictions and expiries are ignored."""
-        given = unmasked(labels)
-        column = np.array(given, dtype=None if np.asarray(given).dtype.kind in "fiub" else object)
-        if column.shape == kinds.shape:
-            column[(kinds == PREDICT) | (kinds == EXPIRE)] = np.clip(0.0, *self._ends)
-        return self._labels(column, len(kinds))
-
 
 def support_ends(support: tuple[float, float] | None) -> tuple[float, float]:
     """Check a support; None has infinite ends."""
@@ -77,3 +68,14 @@ def support_ends(support: tuple[float, float] | None) -> tuple[float, float]:
         msg = f"support={shown(support)} is not a pair of finite ends in order; give (lo, hi)"
         raise ParameterError(msg)
     return lo + 0.0, hi + 0.0
+
+
+def require_range(ends: tuple[float, float]) -> None:
+    """Refuse a support that is no range, or so wide or narrow that sums or shares are infinite."""
+    low, high = ends
+    if max(-low, high) > _FURTHEST or high - low < _NARROWEST:
+        msg = (
+            f"support={ends} is not a declared range of labels; give support=(lowest, highest), at "
+            f"least {_NARROWEST} apart and from {-_FURTHEST} to {_FURTHEST}"
+        )
+        raise ParameterError(msg)

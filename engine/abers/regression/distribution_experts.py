@@ -32,6 +32,7 @@ EXPERTS = ("base", "recalibrated", "ivapr", "ivapr_1000")
 PIECES = 3
 """Number of byte strings of saved experts: counts of PIT values, and the two sets."""
 
+_LARGEST = np.finfo(np.float64).max
 _WINDOW = 1000  # labels
 _NO_GRID = np.empty(0)
 
@@ -93,7 +94,9 @@ class DistributionExperts:
         """Return the score of the Venn-Abers experts: of quantiles, their mean."""
         if self._pointwise:
             return float(score)
-        return float(np.cumsum(np.array(score) / self._members)[-1])
+        with np.errstate(over="ignore"):  # the sum of the largest numbers is rounded up
+            mean = np.cumsum(np.array(score) / self._members)[-1]
+        return float(np.clip(mean, -_LARGEST, _LARGEST)) + 0.0  # -0.0 becomes 0.0
 
     def _clipped(self, values: Any) -> Any:
         return np.clip(values, *self._support) + 0.0  # -0.0 becomes 0.0

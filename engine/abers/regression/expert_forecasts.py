@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abers.reference.predictive_set import merged
+from abers.cdfs import merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

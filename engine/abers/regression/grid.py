@@ -17,7 +17,7 @@ import numpy as np
 
 from abers.arrays import ONE, PREDICT
 from abers.backends import core
-from abers.reference.predictive_set import merged, reached
+from abers.cdfs import merged, reached
 from abers.regression import predictive_sets
 
 if TYPE_CHECKING:

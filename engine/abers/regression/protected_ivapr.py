@@ -27,6 +27,7 @@ from abers.regression.distribution_calibrator import (
     NO_LEVELS,
     DistributionCalibrator,
     Quantiles,
+    require_range,
     support_ends,
 )
 from abers.regression.distribution_experts import EXPERTS, PIECES, DistributionExperts
@@ -49,7 +50,6 @@ __all__ = ["ProtectedIVAPR"]
 Kind = Literal["number", "quantiles"]
 
 _MOST_MEMBERS = 1000
-_FURTHEST = 1e300  # ends of the support; sums of a few of them are finite
 _HEADER = struct.Struct("<ddqdBqqq")
 
 
@@ -63,7 +63,8 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     Parameters
     ----------
     support
-        The pair of finite ends between which all labels lie; required.
+        The pair of ends between which all labels lie, at least 1e-290 apart and from -1e290 to
+        1e290; required.
     scores
         "number" if the score is a point prediction: the base is the score plus its last 1,000
         residuals. "quantiles" if the score is a list of quantiles, the base itself, at the levels
@@ -129,6 +130,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
         forgetting=(),
         stateful=True,
         columns=("levels",),
+        options=("base_weight",),
     )
     _magic: ClassVar[bytes] = b"abersPR\x01"
 
@@ -147,12 +149,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     def _become(
         self, ends: tuple[float, float], scores: Kind, members: int, base_weight: float
     ) -> None:
-        low, high = ends
-        if not (low < high and max(-low, high) <= _FURTHEST):
-            msg = (
-                f"support={ends} is not a declared range of labels; give support=(lowest, highest)"
-            )
-            raise ParameterError(msg)
+        require_range(ends)
         if scores not in get_args(Kind):
             msg = f"scores={shown(scores)} is unknown; use {', '.join(get_args(Kind))}"
             raise ParameterError(msg)
@@ -160,7 +157,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
         self._ends, self._scores_are = ends, scores
         self._members, self._forecast_size, self._base_weight = members, members, weight
         self._mixture: DistributionPool = core.DistributionPool(
-            len(EXPERTS), members, weight, high - low
+            len(EXPERTS), members, weight, ends[1] - ends[0]
         )
         self._experts = DistributionExperts(ends, members, pointwise=scores == "number")
         self._held = self._experts.every

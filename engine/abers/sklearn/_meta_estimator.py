@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GroupShuffleSplit
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -35,10 +37,15 @@ _OTHER_WRAPPERS = {
     "regressor": "VennAbersCalibratedClassifier",
 }
 _RIVER_WRAPPERS = {"classifier": "VennAbersClassifier", "regressor": "VennAbersRegressor"}
+_TWO = 2  # groups: one to train on and one to calibrate with
 _EXAMPLES = {"classifier": "LogisticRegression()", "regressor": "LinearRegression()"}
 _NOT_FITTED = (
     "%(name)s is not fitted, and cv='prefit' does not fit it; fit it on other observations first "
     "(in a clone it stays fitted if it is wrapped in sklearn.frozen.FrozenEstimator)"
+)
+_FROZEN_UNFITTED = (
+    "%(name)s has an estimator that is not fitted, and nothing fits it there; fit it on other "
+    "observations, then freeze it"
 )
 
 
@@ -66,7 +73,9 @@ class CalibratedMetaEstimator(
                 f"or use {_OTHER_WRAPPERS[kind]} if it fits"
             )
             raise ParameterError(msg)
-        if self._prefit:
+        if isinstance(given, FrozenEstimator):
+            check_is_fitted(given, msg=_FROZEN_UNFITTED)
+        elif self._prefit:
             check_is_fitted(given, msg=_NOT_FITTED)
         elif get_tags(given).requires_fit and _is_fitted(given):
             msg = (
@@ -77,7 +86,17 @@ class CalibratedMetaEstimator(
 
     @property
     def _prefit(self) -> bool:
-        return isinstance(self.cv, str) and self.cv == "prefit"
+        return (isinstance(self.cv, str) and self.cv == "prefit") or _is_frozen(self.estimator)
+
+    def _split_by_group(self, X: Any, groups: Any) -> Split:
+        """Return the rows to train on and those to calibrate with, of which none share a group."""
+        if len(np.unique(groups)) < _TWO:
+            msg = "groups has one group; 'split' needs two groups, one of which trains"
+            raise ParameterError(msg)
+        size, seed = self.calibration_size, self.random_state
+        splitter = GroupShuffleSplit(1, test_size=size, random_state=seed)
+        train, test = next(splitter.split(X, groups=groups))
+        return train, test
 
     def _require_split(self) -> None:
         """Raise an error unless `cv` is "split", with a share between 0 and 1."""
@@ -153,6 +172,11 @@ def _remedy(given: Any, kind: str) -> str:
             f"{kind}, such as {_EXAMPLES[kind]}"
         )
     return f"pass one, such as {_EXAMPLES[kind]}, or a pipeline that ends in one"
+
+
+def _is_frozen(estimator: Any) -> bool:
+    """Return whether a clone is fitted: of a `FrozenEstimator`, or a pipeline that ends in one."""
+    return bool(get_tags(estimator).requires_fit) and _is_fitted(clone(estimator))
 
 
 def _is_fitted(estimator: Any) -> bool:

@@ -8,6 +8,7 @@ scores of observations that its estimator was not trained on.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -92,7 +93,8 @@ class VennAbersCalibratedClassifier(
     at the scores that it learned, so without rounding a learned row could have two predictions.
 
     **A fitted estimator** is never fitted again. `clone`, and so a grid search, makes an unfitted
-    copy; to keep it fitted there, wrap it in `sklearn.frozen.FrozenEstimator`.
+    copy; to keep it fitted there, wrap it in `sklearn.frozen.FrozenEstimator`. That trains never,
+    so all observations calibrate it with every `cv`, as with "prefit".
 
     **Classes** are of any kind that scikit-learn takes. A class keeps its column even if no
     observation that calibrates, or that trains a clone, belongs to it.
@@ -134,7 +136,9 @@ class VennAbersCalibratedClassifier(
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> VennAbersCalibratedClassifier:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> VennAbersCalibratedClassifier:
         """Train as `cv` says, and calibrate.
 
         Parameters
@@ -144,13 +148,23 @@ class VennAbersCalibratedClassifier(
         sample_weight
             Weights of shape (n,), zero or positive: for the estimator if its `fit` has the
             parameter, and for the calibrators. A weight of zero does not calibrate.
+        groups
+            Groups of shape (n,), such as patients, that are not divided: "split" draws whole
+            groups, without regard to classes, and a splitter such as
+            `sklearn.model_selection.GroupKFold` gets them. A fitted estimator is not split.
 
         Returns
         -------
         VennAbersCalibratedClassifier
             The classifier itself.
+
+        Raises
+        ------
+        ParameterError
+            If `cv` is a number, whose folds would divide groups; if there is one group, or if a
+            splitter needs groups and there are none.
         """
-        return self._fit(X, y, None, sample_weight)
+        return self._fit(X, y, None, sample_weight, groups)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -183,7 +197,7 @@ class VennAbersCalibratedClassifier(
             If `classes` are not `classes_`.
         """
         if not hasattr(self, "estimators_"):
-            return self._fit(X, y, classes, sample_weight)
+            return self._fit(X, y, classes, sample_weight, None)
         _require_same(classes, self.classes_)
         X, y = indexable(unmasked(X), unmasked(y))
         numbers = _numbers(column_or_1d(y, warn=True), self.classes_)
@@ -242,10 +256,10 @@ class VennAbersCalibratedClassifier(
     # Training
 
     def _fit(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, groups: Any
     ) -> VennAbersCalibratedClassifier:
         self._require_estimator()
-        X, y = indexable(unmasked(X), unmasked(y))
+        X, y, groups = indexable(unmasked(X), unmasked(y), groups)
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -256,7 +270,9 @@ class VennAbersCalibratedClassifier(
             raise ParameterError(msg)
         _require_same(classes, known)
         numbers = _numbers(y, known)
-        splits = [(None, np.arange(len(y)))] if self._prefit else self._splits(X, y, numbers)
+        splits = (
+            [(None, np.arange(len(y)))] if self._prefit else self._splits(X, y, numbers, groups)
+        )
         self._check_use(weights)
         estimators = [self._trained(X, y, weights, train) for train, _ in splits]
         two = len(known) == _TWO
@@ -268,16 +284,35 @@ class VennAbersCalibratedClassifier(
         self._updated = 0
         return self
 
-    def _splits(self, X: Any, y: Any, numbers: Integers) -> list[Split]:
+    def _splits(self, X: Any, y: Any, numbers: Integers, groups: Any) -> list[Split]:
         """Return the rows to train on and the rows to calibrate with, for each split."""
         if not isinstance(self.cv, str):
-            return [*check_cv(self.cv, y, classifier=True).split(X, y)]
+            return self._folds(X, y, groups)
         self._require_split()
+        if groups is not None:
+            return [self._split_by_group(X, groups)]
         random, size = check_random_state(self.random_state), self.calibration_size
         parts = [random.permutation(np.flatnonzero(numbers == k)) for k in np.unique(numbers)]
         kept = [part[: min(round(size * len(part)), len(part) - 1)] for part in parts]
         test = np.sort(np.concatenate(kept))
         return [(np.setdiff1d(np.arange(len(numbers)), test), test)]
+
+    def _folds(self, X: Any, y: Any, groups: Any) -> list[Split]:
+        """Return the rows to train on and the rows to calibrate with, for each fold."""
+        if groups is not None and (self.cv is None or isinstance(self.cv, Integral)):
+            msg = (
+                f"cv={shown(self.cv)} divides groups; choose folds that do not, such as "
+                f"cv=sklearn.model_selection.GroupKFold({self.cv or 5})"
+            )
+            raise ParameterError(msg)
+        splitter = check_cv(self.cv, y, classifier=True)
+        try:
+            return [*splitter.split(X, y, groups)]
+        except ValueError as error:
+            if groups is None and "'groups' parameter" in str(error):
+                msg = f"cv={shown(self.cv)} needs groups; pass them, fit(X, y, groups=…)"
+                raise ParameterError(msg) from None
+            raise
 
     def _ends(self, X: Any) -> tuple[Floats, Floats]:
         """Return the ends of all intervals, two arrays of shape (n, n_classes, n_estimators)."""

@@ -50,7 +50,8 @@ class VennAbersCalibratedRegressor(
         A regressor, or a pipeline that ends in one.
     cv
         What calibrates: "split", a random share that does not train; or "prefit", all
-        observations, for an estimator that is already fitted to others.
+        observations, for an estimator that is already fitted to others. A
+        `sklearn.frozen.FrozenEstimator` trains never, so all observations calibrate it.
     calibration_size
         The share that calibrates with "split", between 0 and 1.
     random_state
@@ -117,7 +118,9 @@ class VennAbersCalibratedRegressor(
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> VennAbersCalibratedRegressor:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> VennAbersCalibratedRegressor:
         """Train as `cv` says, and calibrate.
 
         Parameters
@@ -127,13 +130,21 @@ class VennAbersCalibratedRegressor(
         sample_weight
             Weights of shape (n,), zero or positive: for the estimator if its `fit` has the
             parameter, and for the calibrator. A weight of zero does not calibrate.
+        groups
+            Groups of shape (n,), such as patients, that are not divided: "split" draws whole
+            groups. A fitted estimator is not split.
 
         Returns
         -------
         VennAbersCalibratedRegressor
             The regressor itself.
+
+        Raises
+        ------
+        ParameterError
+            If there is one group.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, groups)
 
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None
@@ -159,7 +170,7 @@ class VennAbersCalibratedRegressor(
             If a row is invalid; nothing is learned then.
         """
         if not hasattr(self, "estimator_"):
-            return self._fit(X, y, sample_weight)
+            return self._fit(X, y, sample_weight, None)
         _learn(self.estimator_, self.calibrator_, *_checked(X, y, sample_weight))
         return self
 
@@ -208,11 +219,12 @@ class VennAbersCalibratedRegressor(
         tail = (1.0 - level) / 2.0
         return self.predict_quantiles(X, [tail, 1.0 - tail])
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> VennAbersCalibratedRegressor:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> VennAbersCalibratedRegressor:
         self._require_estimator()
         X, y, weights = _checked(X, y, sample_weight)
+        X, groups = indexable(X, groups)
         calibrator = IVAPR()
-        train, test = (None, np.arange(len(y))) if self._prefit else self._split(len(y))
+        train, test = (None, np.arange(len(y))) if self._prefit else self._split(X, len(y), groups)
         self._check_use(weights)
         estimator = self._trained(X, y, weights, train)
         tested = None if weights is None else weights[test]
@@ -225,12 +237,14 @@ class VennAbersCalibratedRegressor(
         check_is_fitted(self)
         return regression_scores(self.estimator_, X)
 
-    def _split(self, n: int) -> Split:
+    def _split(self, X: Any, n: int, groups: Any) -> Split:
         """Return the rows to train on and the rows to calibrate with."""
         self._require_split()
         if n < _TWO:
             msg = f"y has n_samples={n}; 'split' needs two, one to train and one to calibrate"
             raise ParameterError(msg)
+        if groups is not None:
+            return self._split_by_group(X, groups)
         size = min(max(round(self.calibration_size * n), 1), n - 1)
         order = check_random_state(self.random_state).permutation(n)
         return np.sort(order[size:]), np.sort(order[:size])

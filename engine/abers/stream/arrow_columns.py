@@ -5,23 +5,20 @@ pyarrow is an optional library, which is imported when the first array comes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from abers.exceptions import MissingExtraError
+from abers.stream.arrow_buffers import new_array, numbers, require_pyarrow, valid_rows
 from abers.stream.column_types import objects
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from abers.arrays import Integers
     from abers.stream.column_types import Column
 
-__all__ = ["ArrowColumn", "is_text", "numpy_column", "plain_array", "require_pyarrow"]
+__all__ = ["ArrowColumn", "is_text", "numpy_column", "plain_array"]
 
 _TICKS = {"s": 1, "ms": 1, "us": 1_000, "ns": 1_000_000}  # of a unit in a millisecond
 _MOST_SECONDS = 2**53  # further from 1970 than any event: more would overflow as milliseconds
@@ -34,17 +31,6 @@ class ArrowColumn(NamedTuple):
 
     values: Column  # strings as objects, int64, float64 or bool
     valid: NDArray[np.bool_] | None = None  # rows that have a value; None if all have
-
-
-def require_pyarrow(module: str = "pyarrow") -> ModuleType:
-    """Import pyarrow or one of its modules; a MissingExtraError says how to install it."""
-    from importlib import import_module  # noqa: PLC0415 - beside its only use
-
-    try:
-        return import_module(module)
-    except ImportError as error:
-        msg = "Arrow needs pyarrow, which is not installed; run: pip install 'abers[files]'"
-        raise MissingExtraError(msg) from error
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -66,8 +52,8 @@ def plain_array(array: pa.Array) -> pa.Array:
         return plain_array(array.dictionary_decode())
     if arrow.types.is_timestamp(kind) and kind.tz is not None:
         return _milliseconds(array)
-    if arrow.types.is_decimal(kind):
-        return array.cast(arrow.float64())
+    if arrow.types.is_decimal(kind):  # a cast to float64 is not always the nearest one
+        return array.cast(arrow.string()).cast(arrow.float64())
     if arrow.types.is_string_view(kind):
         return array.cast(arrow.large_string())
     return array
@@ -92,51 +78,45 @@ def numpy_column(array: pa.Array) -> ArrowColumn | None:
     types = arrow.types
     if not (types.is_dictionary(array.type) and is_text(array.type)) or array.dictionary.null_count:
         array = plain_array(array)
-    kind, nothing = array.type, cast("Any", 0)  # in place of a null
-    if types.is_integer(kind) and kind != arrow.uint64():
-        kind = arrow.int64()
-    elif types.is_floating(kind):
-        kind = arrow.float64()
-    elif types.is_boolean(kind):
-        nothing = False
-    elif is_text(kind):
-        nothing = ""
-    elif types.is_null(kind):
+    kind = array.type
+    if types.is_null(kind):
         return ArrowColumn(np.full(len(array), None), np.zeros(len(array), bool))
+    if is_text(kind):
+        try:
+            return ArrowColumn(_texts(array), valid_rows(array))
+        except UnicodeDecodeError:
+            return None
+    if types.is_integer(kind) and kind != arrow.uint64():
+        dtype: type[np.generic] = np.int64
+    elif types.is_floating(kind):
+        dtype = np.float64
+    elif types.is_boolean(kind):
+        dtype = np.bool_
     else:
         return None
-    try:
-        return ArrowColumn(_values(array, kind, nothing), _valid(array))
-    except arrow.ArrowException:  # a string that is not UTF-8
-        return None
+    return ArrowColumn(numbers(array).astype(dtype, copy=False), valid_rows(array))
 
 
 def _milliseconds(array: pa.Array) -> pa.Array:
     arrow = require_pyarrow()
-    ticks = array.cast(arrow.int64()).fill_null(0).to_numpy()
+    ticks = numbers(array, np.int64)
     if array.type.unit == "s":
         ticks = np.clip(ticks, -_MOST_SECONDS, _MOST_SECONDS) * 1_000
-    valid = _valid(array)
     found = ticks // _TICKS[array.type.unit]  # towards the past before 1970, too
-    return arrow.array(found, mask=None if valid is None else ~valid)
+    return new_array(found, arrow.int64(), valid_rows(array))
 
 
-def _valid(array: pa.Array) -> NDArray[np.bool_] | None:
-    if not array.null_count:
-        return None
-    return cast("NDArray[np.bool_]", array.is_valid().to_numpy(zero_copy_only=False))
-
-
-def _values(array: Any, kind: pa.DataType, nothing: object) -> Column:  # noqa: ANN401
-    """Return the values, with something in place of nulls; a frequent string is one object."""
-    if not is_text(kind):
-        return cast("Column", array.cast(kind).fill_null(nothing).to_numpy(zero_copy_only=False))
+def _texts(array: pa.Array) -> Column:
+    """Return strings as objects, "" in place of nulls; a frequent one is one object."""
     arrow = require_pyarrow()
-    if not arrow.types.is_dictionary(kind):
+    if not arrow.types.is_dictionary(array.type):
         sample = array.slice(0, _SAMPLE_ROWS)
-        if len(sample.unique()) * _MIN_REPEATS > len(sample):
-            return cast("Column", array.fill_null(nothing).to_numpy(zero_copy_only=False))
+        if len({*sample.to_pylist()}) * _MIN_REPEATS > len(sample):
+            found = objects(array.to_pylist())
+            if (valid := valid_rows(array)) is not None:
+                found[~valid] = ""
+            return found
         array = array.dictionary_encode()
-    words = objects([*array.dictionary.to_numpy(zero_copy_only=False), nothing])
-    codes: Integers = array.indices.cast(arrow.int64()).fill_null(len(words) - 1).to_numpy()
-    return words[codes]
+    words = objects([*array.dictionary.to_pylist(), ""])
+    codes, valid = numbers(array.indices).astype(np.int64), valid_rows(array)
+    return words[codes if valid is None else np.where(valid, codes, len(words) - 1)]

@@ -7,13 +7,15 @@ as one without a column of ids, is an error.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.stream.arrow_columns import ArrowColumn, is_text, numpy_column, require_pyarrow
+from abers.stream.arrow_buffers import require_pyarrow
+from abers.stream.arrow_columns import ArrowColumn, is_text, numpy_column
 from abers.stream.column_types import objects, repeated
 
 if TYPE_CHECKING:
@@ -156,14 +158,16 @@ class _Table:
 
     def __init__(self, data: object, fields: FieldNames) -> None:
         arrow = require_pyarrow()
+        _require_distinct([one for one in getattr(data, "columns", ()) if isinstance(one, str)])
         try:
-            self._table = arrow.table(data)
+            self._table = _table(data)
         except (TypeError, ValueError, arrow.ArrowException) as error:
             msg = (
                 f"{type(data).__name__} is not a table of Arrow ({error}); pass a record batch, a "
             )
-            msg += "table, or an object that has __arrow_c_stream__"
+            msg += "table, a data frame that has __arrow_c_stream__, or Events.of(…)"
             raise ParameterError(msg) from None
+        _require_distinct(self._table.column_names)
         self.listed = ", ".join(self._table.column_names)
         self.rows: int = self._table.num_rows
         if unknown := fields.keys() - _USUAL.keys():
@@ -283,6 +287,23 @@ class _Table:
             return compute.struct_field(self._table.column(first), rest)
         except require_pyarrow().ArrowException:  # no struct, or one without this field
             return None
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    """Raise a ParameterError for two columns of one name."""
+    if repeated_ := [name for name, count in Counter(names).items() if count > 1]:
+        msg = f"two columns have the name {repeated_[0]}; rename one of them"
+        raise ParameterError(msg)
+
+
+def _table(data: Any) -> pa.Table:  # noqa: ANN401
+    """Return a table of what is one; pyarrow's other conversions would import pandas."""
+    arrow = require_pyarrow()
+    if isinstance(data, arrow.RecordBatch):
+        return arrow.Table.from_batches([data])
+    if isinstance(data, arrow.Table):
+        return data
+    return arrow.RecordBatchReader.from_stream(data).read_all()
 
 
 def _values(array: pa.Array) -> ArrowColumn:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from abers.stream.arrow_columns import require_pyarrow
+from abers.stream.arrow_buffers import new_array, repeated_array, require_pyarrow
 from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
 from abers.stream.events import Alarm
 from abers.stream.row_columns import columns_of
@@ -80,9 +80,13 @@ class ArrowRows:
         self.schema: pa.Schema = arrow.schema(
             [(one.name, types[one.type]) for one in self._columns]
         )
+        nothing = [arrow.nulls(0, field.type) for field in self.schema]
+        self._empty = arrow.RecordBatch.from_arrays(nothing, schema=self.schema)
 
     def batch(self, rows: Sequence[msgspec.Struct]) -> pa.RecordBatch:
         """Return rows as a record batch."""
+        if not rows:
+            return self._empty
         arrays = [
             self._array(rows, column, field.type)
             for column, field in zip(self._columns, self.schema, strict=True)
@@ -93,20 +97,14 @@ class ArrowRows:
         """Return rows as a table."""
         return self._arrow.Table.from_batches([self.batch(rows)], self.schema)
 
-    def _array(
-        self, rows: Sequence[msgspec.Struct], column: RowColumn, kind: pa.DataType
-    ) -> pa.Array:
+    @staticmethod
+    def _array(rows: Sequence[msgspec.Struct], column: RowColumn, kind: pa.DataType) -> pa.Array:
         if column.is_constant(rows):
-            return self._repeated(column.default, kind, len(rows))
+            return repeated_array(column.default, kind, len(rows))
         values = column.values(rows)
         if column.name in REPEATED and len(only := {*values.tolist()}) == 1:
-            return self._repeated(only.pop(), kind, len(values))
-        return self._arrow.array(values, kind)
-
-    def _repeated(self, value: object, kind: pa.DataType, size: int) -> pa.Array:
-        if value is None:
-            return self._arrow.nulls(size, kind)
-        return self._arrow.repeat(self._arrow.scalar(value, kind), size)
+            return repeated_array(only.pop(), kind, len(values))
+        return new_array(values, kind)
 
 
 # Making one takes longer than a small batch.

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from abers.arrays import EXPIRE
-from abers.reference.clock import NO_CLOCK
-from abers.reference.pending_store import LATE
 from abers.stream.alarms import KeyedEProcesses, alarms
 from abers.stream.columns import by_key, objects
 from abers.stream.history import ModelHistory
 from abers.stream.outputs import Outputs, SettledBatch
 from abers.stream.pending_distributions import PendingDistributions, distribution_scores
+from abers.stream.pending_store import LATE, NO_CLOCK
 from abers.stream.tasks.base import CalibrationSteps, PredictionRows, SettledRows
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class CalibrationStep:
     Attributes
     ----------
     rows
-        Scores and predictions by slot.
+        Scores and predictions by slot; behind them their numbers, if the task is stateful.
     pending
         Predictive distributions by slot; None if the task has none.
     calibrators, monitors
@@ -64,7 +63,8 @@ class CalibrationStep:
 
     def __init__(self, task: Task, settings: Settings) -> None:
         self._task = task
-        self.rows = np.empty((1, task.score_width + task.prediction_width))
+        self._width = task.score_width + task.prediction_width
+        self.rows = np.empty((1, self._width + task.stateful))
         self.pending = PendingDistributions() if task.distributions else None
         self.calibrators: list[RowCalibrator] = []
         self.monitors: list[TaskMonitor] | None = [] if settings.monitors else None
@@ -184,8 +184,8 @@ class CalibrationStep:
         else:
             predicted = known
             self._learn(run, steps.keys, learns & usable)
-        self.rows[issued, width:] = predicted.rows
-        whole = predicted._replace(rows=self.rows[issued])
+        self.rows[issued, width : self._width] = predicted.rows
+        whole = predicted._replace(rows=self._at(issued))
         predictions = self._task.predictions(events.take(causes), whole)
         outputs = Outputs(
             predictions, None, dead, valid.rows[causes], valid.rows[steps.rows[learns]]
@@ -199,7 +199,7 @@ class CalibrationStep:
         if self.monitors is None and not outcomes:
             return outputs, predicted
         labelled = steps.take(np.flatnonzero(learns))
-        settled = self.rows[labelled.slots]
+        settled = self._at(labelled.slots)
         if distributions is not None:
             settled = np.hstack((settled, distribution_scores(distributions, labelled.values)))
         batch, raised = self._watch(steps, expired, labelled, settled, keys)
@@ -208,11 +208,15 @@ class CalibrationStep:
         if outcomes:
             if len(late.rows):  # no task with distributions has any
                 labelled = labelled.merged(late)
-                settled = self.rows[labelled.slots]
+                settled = self._at(labelled.slots)
                 outputs = outputs._replace(settled=valid.rows[labelled.rows])
             rows = self._settled(events, keys, labelled, settled)
             outputs = outputs._replace(outcomes=self._task.outcomes(rows))
         return outputs, predicted
+
+    def _at(self, slots: Integers) -> Floats:
+        """Return the scores and predictions in some slots."""
+        return self.rows[slots][:, : self._width]
 
     def _last_numbers(self, keys: Integers) -> Integers:
         """Return the numbers of the last predictions, which are counted, by their keys."""
@@ -238,7 +242,7 @@ class CalibrationStep:
         Predictions have no distributions.
         """
         labelled = steps.take(np.flatnonzero(steps.learns))
-        self._watch(steps, expired, labelled, self.rows[labelled.slots], keys)
+        self._watch(steps, expired, labelled, self._at(labelled.slots), keys)
 
     def _watch(
         self,
@@ -366,7 +370,7 @@ class CalibrationStep:
         """Test the predictions, and return the alarms that this raises by row of the event."""
         if self.e_processes is None:
             return []
-        issued = self.rows[steps.slots[steps.learns == 0]]
+        issued = self._at(steps.slots[steps.learns == 0])
         forecasts, outcomes = self._task.bets(issued, scored)
         numbers = self._last_numbers(steps.keys[steps.learns == 0])
         run = self.e_processes.run

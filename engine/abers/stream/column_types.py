@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Column", "column", "objects", "repeated"]
+__all__ = ["Column", "column", "kind_of", "numbers", "objects", "repeated"]
 
 Column: TypeAlias = NDArray[Any]
 """Of float64, int64 or bool, or of objects."""
@@ -42,12 +42,22 @@ def column(values: Sequence[Any]) -> Column:
     >>> column([1, 2]).dtype, column([1, 2.5]).dtype, column([True]).dtype
     (dtype('int64'), dtype('O'), dtype('bool'))
     """
+    found = numbers(values, kind_of(values))
+    return objects(values) if found is None else found
+
+
+def kind_of(values: Sequence[Any]) -> type | None:
+    """Return the type of all values; None if they have several, or there is none."""
     kinds = {*map(type, values)}
-    plain = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
-    if plain is not None:
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def numbers(values: Sequence[Any], kind: type | None) -> Column | None:
+    """Return values of one type as numbers; None if an array cannot have them as such."""
+    if kind is not None and (plain := _PLAIN.get(kind)) is not None:
         with suppress(OverflowError):  # a whole number of more than 64 bits
             return np.array(values, plain)
-    return objects(values)
+    return None
 
 
 def repeated(value: object, size: int) -> Column:

@@ -15,16 +15,19 @@ import msgspec
 import numpy as np
 
 from abers.stream.arrow_fields import fields_of_arrow
-from abers.stream.column_types import Column, column, objects, repeated
+from abers.stream.column_types import Column, column, kind_of, numbers, objects, repeated
 from abers.stream.event_order import released_order, time_order
 from abers.stream.events import Event, Label, Observation
+from abers.stream.readers import SCALARS, CellReader, PassedReader, PlainReader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.stream.arrow_fields import FieldNames
 
-__all__ = ["Column", "Events", "Rows", "by_key", "column", "objects"]
+__all__ = ["Column", "Events", "Rows", "as_events", "by_key", "column", "objects"]
+
+_PLAIN, _PASSED = PlainReader(), PassedReader()
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -82,21 +85,30 @@ class Events(Sequence[Event]):
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> Events:
-        """Return the columns of events."""
+        """Return the columns of events.
+
+        Numbers, texts and times of other libraries become plain ones. What has no meaning stays as
+        it is: the processor makes a dead letter of the event.
+
+        Raises
+        ------
+        ParameterError
+            If JSON cannot hold an extra field.
+        """
         labels = np.fromiter((type(e) is Label for e in events), bool, len(events))
         given: list[Any] = [e for e in events if type(e) is Label]
         observed: list[Any] = [e for e in events if type(e) is not Label]
         return cls(
             labels,
-            objects([e.id for e in events]),
-            column([e.time for e in events]),
-            objects([e.model for e in events]),
-            _spread(objects([e.segment for e in observed]), ~labels),
-            _spread(column([e.score for e in observed]), ~labels) if observed else None,
-            _spread(column([e.value for e in given]), labels) if given else None,
-            _given([e.x for e in observed], ~labels),
-            _given([e.extra for e in observed], ~labels),
-            _recorded([e.recorded for e in events]),
+            _plain([e.id for e in events]).astype(object, copy=False),
+            _plain([e.time for e in events]),
+            _plain([e.model for e in events]).astype(object, copy=False),
+            _spread(_plain([e.segment for e in observed]).astype(object, copy=False), ~labels),
+            _spread(_plain([e.score for e in observed]), ~labels) if observed else None,
+            _spread(_plain([e.value for e in given]), labels) if given else None,
+            _given(_PLAIN, [e.x for e in observed], ~labels),
+            _given(_PASSED, [e.extra for e in observed], ~labels),
+            _given(_PLAIN, [e.recorded for e in events], np.ones(len(events), bool)),
         )
 
     @classmethod
@@ -309,6 +321,11 @@ class Rows(Sequence[T], Generic[T]):
         return map(self.kind, *(self.columns[name].tolist() for name in names))
 
 
+def as_events(data: Events | object) -> Events:
+    """Return events as they are, and those of a table of Arrow or a data frame."""
+    return data if isinstance(data, Events) else Events.from_arrow(data)
+
+
 def by_key(keys: NDArray[np.int64]) -> Iterator[tuple[int, Any]]:
     """Yield each key of a batch with its rows, in their order; they index an array.
 
@@ -340,13 +357,17 @@ def _spread(values: Column, mask: NDArray[np.bool_]) -> Column:
     return whole
 
 
-def _given(values: Sequence[Any], mask: NDArray[np.bool_]) -> Column | None:
+def _plain(values: Sequence[Any]) -> Column:
+    kind = kind_of(values)
+    if kind not in SCALARS:
+        return _PLAIN.many(objects(values))[0]
+    found = numbers(values, kind)
+    return objects(values) if found is None else found
+
+
+def _given(reader: CellReader, values: Sequence[Any], mask: NDArray[np.bool_]) -> Column | None:
     there = any(one is not None for one in values)
-    return _spread(objects(values), mask) if there else None
-
-
-def _recorded(values: Sequence[Any]) -> Column | None:
-    return None if all(one is None for one in values) else column(values)
+    return _spread(reader.many(objects(values))[0], mask) if there else None
 
 
 def _joined(parts: Sequence[Events], name: str) -> Column | None:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.backends import core
-from abers.reference.pending_store import ASSUMES, LATE
-from abers.reference.store_counts import Count
 from abers.stream.columns import Events
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
 from abers.stream.model_learners import ModelLearners
 from abers.stream.outputs import in_causal_order
+from abers.stream.pending_store import ASSUMES, LATE, Count
 from abers.stream.validation import EventValidator
 from abers.validation import shown
 
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from abers._core import PendingStore
     from abers.arrays import Bytes, Floats, Integers
     from abers.learners import Learner
-    from abers.reference.pending_store import Unknown
     from abers.stream.events import Event
+    from abers.stream.pending_store import Unknown
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
     from abers.stream.validation import ValidEvents

@@ -112,6 +112,6 @@ def _maker(settings: Settings) -> Callable[[], Any]:
     if settings.task == "regression":
         return partial(river_adapters.make_regressor, name)
     make = partial(river_adapters.make, name)
-    if settings.calibrator in registry.FOLDED:
+    if registry.capabilities(settings.calibrator_name, settings.task).score == "folds":
         return partial(river_adapters.RiverFolds, make, settings.folds)
     return make

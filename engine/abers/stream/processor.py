@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError
-from abers.reference.pending_store import EARLY, FINISHED, PENDING
 from abers.stream import accounts, journal, journal_replay, snapshot
-from abers.stream.columns import Events
+from abers.stream.columns import Events, as_events
 from abers.stream.events import Label, Observation
+from abers.stream.pending_store import EARLY, FINISHED, PENDING
 from abers.stream.pickled_snapshot import PickledSnapshot
 from abers.stream.retirement import retire_due
 from abers.stream.settings import Settings
@@ -184,13 +184,13 @@ class Processor(PickledSnapshot):
             raise ParameterError(msg)
         return self.process_batch(Events.of(batch)).in_order() if batch else []
 
-    def process_batch(self, events: Events) -> Outputs:
+    def process_batch(self, events: Events | object) -> Outputs:
         """Process events by columns, which is faster than `process_many`.
 
         Parameters
         ----------
         events
-            At least one.
+            Events, or a table of Arrow or a data frame, which `Events.from_arrow` reads.
 
         Returns
         -------
@@ -203,9 +203,9 @@ class Processor(PickledSnapshot):
         >>> Processor().process_batch(events).predictions.columns["p"].tolist()
         [0.5, 0.5, 0.5]
         """
-        state = self._state.sound()
-        retired = retire_due(state, events)
-        joined = state.join.take(events, retired.dead_letters)
+        state, batch = self._state.sound(), as_events(events)
+        retired = retire_due(state, batch)
+        joined = state.join.take(batch, retired.dead_letters)
         return state.calibrate(joined, retired.names)[0]
 
     def reset_model(self, model: str) -> None:
@@ -237,13 +237,13 @@ class Processor(PickledSnapshot):
 
     # Journal
 
-    def process_logged(self, events: Events) -> tuple[Outputs, JournalEntry]:
+    def process_logged(self, events: Events | object) -> tuple[Outputs, JournalEntry]:
         """Process events as `process_batch` does, and return a journal entry of them.
 
         Parameters
         ----------
         events
-            At least one.
+            As of `process_batch`.
 
         Returns
         -------
@@ -258,14 +258,13 @@ class Processor(PickledSnapshot):
         Examples
         --------
         >>> live, other = Processor(), Processor()
-        >>> events = Events.of([Observation("a1", time=0, score=0.3)])
-        >>> outputs, entry = live.process_logged(events)
+        >>> outputs, entry = live.process_logged(Events.of([Observation("a1", 0, score=0.3)]))
         >>> other.apply(entry).in_order() == outputs.in_order()
         True
         >>> other.state_bytes() == live.state_bytes()
         True
         """
-        return journal.record(self._state.sound(), events)
+        return journal.record(self._state.sound(), as_events(events))
 
     def apply(self, entry: JournalEntry) -> Outputs:
         """Apply a journal entry of another processor.
@@ -391,7 +390,6 @@ class Processor(PickledSnapshot):
         Examples
         --------
         >>> processor = Processor()
-        >>> _ = processor.process(Observation("a1", time=0, score=0.3))
         >>> Processor.restore(processor.snapshot({"line": 1})).position
         {'line': 1}
         """

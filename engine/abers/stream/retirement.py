@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from abers.reference.clock import NO_CLOCK, QUORUM
-from abers.reference.pending_store import ASSUMED, EARLY, PENDING
-from abers.reference.store_counts import Count
+from abers.stream.pending_store import ASSUMED, EARLY, NO_CLOCK, PENDING, QUORUM, Count
 from abers.stream.saved_store import STORES, StoreColumns, parts
 
 if TYPE_CHECKING:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+import numpy as np
 
 from abers.arrays import raw
-from abers.reference.pending_store import PENDING
 from abers.serialization import MAX_COUNT, column, require
 from abers.stream.alarms import KeyedEProcesses, SavedEProcesses
 from abers.stream.component import Component
 from abers.stream.history import SavedHistory
 from abers.stream.msgpack_encoder import ARRAY, BINARY, encode, encode_array, header
 from abers.stream.pending_distributions import PendingDistributions, SavedDistributions
+from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import parts
+from abers.stream.settings import LARGEST_TIME
 from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from abers.arrays import Integers
     from abers.monitoring import Monitor
@@ -155,8 +159,16 @@ class Predictions(Component):
         width, score = self._calibration.rows.shape[1], self._task.score_width
         rows = column(saved, "<f8", "rows", waiting * width).reshape(waiting, width)
         require(self._task.are_scores(rows[:, :score]), "scores that wait")
-        require(self._task.are_predictions(rows[:, score:]), "predictions that wait")
+        predictions = rows[:, score:][:, : self._task.prediction_width]
+        require(self._task.are_predictions(predictions), "predictions that wait")
+        numbered = not self._task.stateful or _are_numbers(rows[:, -1])
+        require(numbered, "numbers of predictions that wait")
         self._calibration.rows[1 : waiting + 1] = rows
+
+
+def _are_numbers(given: NDArray[np.float64]) -> bool:
+    """Return whether all are numbers of observations."""
+    return bool(((given >= 0.0) & (given < LARGEST_TIME) & (given == np.floor(given))).all())
 
 
 class Distributions(Component):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
-from abers.reference.pending_store import PENDING
 from abers.serialization import count, require
 from abers.stream.component import Component
 from abers.stream.msgpack_encoder import encode, encode_array
+from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import (
     STORES,
     SavedClock,

@@ -13,10 +13,9 @@ import msgspec
 import numpy as np
 
 from abers.arrays import raw
-from abers.reference.clock import APART, NO_CLOCK, QUORUM
-from abers.reference.pending_store import ASSUMED, EARLY, FINISHED, PENDING
 from abers.serialization import require
 from abers.stream.msgpack_encoder import ARRAY, TEXT, encode, header
+from abers.stream.pending_store import APART, ASSUMED, EARLY, FINISHED, NO_CLOCK, PENDING, QUORUM
 from abers.stream.settings import LARGEST_TIME
 from abers.stream.validation import require_limits
 

@@ -1,4 +1,4 @@
-"""Values in lists of settings, and the order of such lists."""
+"""Values in lists of settings, the order of such lists, and the rules of forgetting."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING
 
+from abers.exceptions import ParameterError
+from abers.validation import shown
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ascend", "checked_real", "text"]
+    from abers.capabilities import Capabilities
+
+__all__ = ["FORGETTING", "ascend", "checked_real", "require_choice", "require_forgetting", "text"]
+
+FORGETTING = ("window", "max_age", "half_life")
+"""Settings that are rules of forgetting."""
 
 
 def text(value: object) -> str:
@@ -28,6 +36,14 @@ def checked_real(value: object) -> float:
     return float(value)
 
 
+def require_choice(name: str, value: object, known: Sequence[str | None]) -> None:
+    """Raise a ParameterError for the value of a setting that is none of those known."""
+    if value not in known:
+        names = ", ".join(repr(one) for one in known if one is not None)
+        msg = f"unknown {name} {shown(value)}; use one of {names}"
+        raise ParameterError(msg)
+
+
 def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> bool:
     """Return whether numbers ascend strictly between two ends.
 
@@ -37,3 +53,12 @@ def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.i
     (True, False, False)
     """
     return all(a < b for a, b in pairwise([low, *values, high]))
+
+
+def require_forgetting(settings: object, name: str, able: Capabilities) -> None:
+    """Refuse a rule of forgetting that the calibrator of this name does not have."""
+    for rule in FORGETTING:
+        given = getattr(settings, rule)
+        if given is not None and rule not in able.forgetting:
+            msg = f"{rule}={given} is not for {shown(name)}; leave it out"
+            raise ParameterError(msg)

@@ -15,7 +15,13 @@ from abers import registry
 from abers.exceptions import ParameterError
 from abers.stream.distribution_settings import require_distribution, require_support
 from abers.stream.name_columns import fits
-from abers.stream.setting_values import ascend, checked_real, text
+from abers.stream.setting_values import (
+    ascend,
+    checked_real,
+    require_choice,
+    require_forgetting,
+    text,
+)
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -38,6 +44,12 @@ DISTRIBUTIONS = ("none", "scored", "full")
 """Uses of whole distributions, the default first."""
 PROBABILITIES = ("protected", "merged")
 """Ways to make one probability of an interval and a score."""
+_CHOICES: dict[str, tuple[str | None, ...]] = {
+    "task": tuple(CALIBRATORS),
+    "distributions": DISTRIBUTIONS,
+    "scores": ("probability", "logit", "any"),
+    "probability": (None, *PROBABILITIES),
+}
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
@@ -50,7 +62,6 @@ _MAX_ENTRIES = (1 << 31) - 1  # entries are numbered with 32 bits
 _MOST_FOLDS = 100
 # Kinds of scores that say probabilities, which are protected by default.
 _SAYING = {"binary": ("probability", "logit"), "multiclass": ("probability",)}
-_FORGETTING = ("window", "max_age", "half_life")
 _PROTECTED_CLASSES = 100  # time and memory of that grow with their square
 _PARTS = 10  # of the shortest span: one wrong time ages entries by no more
 _DAY = 24 * 3_600_000
@@ -215,6 +226,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         """Refuse settings that are out of range, or do not fit together."""
+        for name, known in _CHOICES.items():
+            require_choice(name, getattr(self, name), known)
         for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
             if value is None and name in _OPTIONAL:
@@ -224,9 +237,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise ParameterError(msg)
         if sum(one is not None for one in (self.window, self.max_age, self.half_life)) > 1:
             msg = "window, max_age and half_life exclude each other; give at most one"
-            raise ParameterError(msg)
-        if self.distributions not in DISTRIBUTIONS:
-            msg = f"distributions={shown(self.distributions)} is none of {', '.join(DISTRIBUTIONS)}"
             raise ParameterError(msg)
         for name in ("raw_weight", "base_weight", "coverage"):
             share = getattr(self, name)
@@ -281,14 +291,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def _require_probability(self) -> None:
         """Check that the calibrator makes the probability that is asked for."""
-        if self.probability not in {None, *PROBABILITIES}:
-            known = ", ".join(PROBABILITIES)
-            msg = f"probability={shown(self.probability)} is none of {known}"
-            raise ParameterError(msg)
         kind, forms = self._named, registry.protected_forms(self.task)
-        able = (*forms, *forms.values())
-        if self.probability == "protected" and kind not in able:
-            which = f"the calibrators {', '.join(able)}" if able else "other tasks"
+        those = (*forms, *forms.values())
+        if self.probability == "protected" and kind not in those:
+            which = f"the calibrators {', '.join(those)}" if those else "other tasks"
             msg = f"probability='protected' is for {which}, not for {shown(kind)}; leave it out"
             raise ParameterError(msg)
         if self.probability == "merged" and kind in forms.values():
@@ -299,22 +305,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             )
             raise ParameterError(msg)
         name = self.calibrator_name
-        if self.scores == "probability" or registry.is_path(name):
+        if registry.is_path(name):  # not imported before it is made
             return
-        if registry.capabilities(name, self.task).of_probabilities:
+        able = registry.capabilities(name, self.task)
+        if able.of_probabilities and self.scores != "probability":
             key = "calibrator" if self.calibrator == name else "probability"
             msg = f"{key}={shown(name)} is for probabilities; set scores = 'probability'"
             raise ParameterError(msg)
+        require_forgetting(self, name, able)
 
     def _require_task(self) -> None:
         """Check the settings that depend on the task."""
-        if self.task not in (tasks := tuple(CALIBRATORS)):
-            msg = f"task={shown(self.task)} is none of {', '.join(tasks)}"
-            raise ParameterError(msg)
         if self.calibrator is not None:
             registry.require(self.calibrator, self.task)
         self._require_probability()
-        self._refuse(*(_FORGETTING if self.calibrator == registry.NONE else ()))
         several = self.task == "multiclass"
         distinct = len({*self.classes}) == len(self.classes)
         if several and (len(self.classes) < 2 or not distinct):  # noqa: PLR2004 - makes a choice
@@ -356,21 +360,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         msgspec.structs.force_setattr(self, "tolerance", float(given))
 
-    def _refuse(self, *names: str) -> None:
-        """Refuse settings that the calibrator does not have."""
-        for name in names:
-            if getattr(self, name):
-                given, of = shown(getattr(self, name)), shown(self.calibrator)
-                msg = f"{name}={given} is not for {of}; leave it out"
-                raise ParameterError(msg)
-
     def _require_protection(self) -> None:
-        """Check that there is a support, no grid, and no rule of forgetting."""
+        """Check that there is a support, and no grid."""
         of = shown(self.calibrator)
         if not self.support:
             msg = f"calibrator={of} needs the ends of all labels; set support = (lowest, highest)"
             raise ParameterError(msg)
-        self._refuse("grid", *_FORGETTING)
+        if self.grid:
+            msg = f"grid={shown(self.grid)} is not for {of}; leave it out"
+            raise ParameterError(msg)
 
     def _require_unlabelled(self) -> None:
         """Check the label that is assumed: it must be one of the task, after some time."""

@@ -22,22 +22,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.arrays import EXPIRE, LEARN, PREDICT
-from abers.reference.clock import NO_CLOCK
-from abers.reference.pending_store import LATE
 from abers.stream.events import Label, Observation
 from abers.stream.joined_batch import ExpiredObservations, JoinedSteps
+from abers.stream.pending_store import LATE, NO_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from abers._core import PendingStore
     from abers.arrays import Integers
-    from abers.reference.pending_store import Unknown
     from abers.stream.calibration_step import CalibrationStep
     from abers.stream.events import Event, Output
     from abers.stream.join import Join
     from abers.stream.joined_batch import JoinedBatch
     from abers.stream.outputs import Outputs
+    from abers.stream.pending_store import Unknown
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
 
@@ -143,10 +142,11 @@ class SingleEvents:
         if slot >= len(calibration.rows):
             keys = len(self._join.validator.keys)
             calibration.reserve(keys, self._join.store.capacity())
-        calibrator, number = calibration.calibrators[key], int(calibration.made[key])
+        calibrator = calibration.calibrators[key]
+        number = int(calibration.made[key]) if self._task.stateful else None
         calibration.made[key] += 1
         row = [*score, *calibrator.step(PREDICT, score, 0.0, _clipped(time, clock), number)]
-        calibration.rows[slot] = row
+        calibration.rows[slot] = row if number is None else [*row, number]
         fields = (*self._task.field_values(row), len(calibrator), event.segment, event.extra)
         made: Output = self._prediction(event.id, time, event.model, *fields)
         return made
@@ -154,9 +154,10 @@ class SingleEvents:
     def _learn(self, event: Event, step: Step, label: float) -> list[Output]:
         _, slot, key, time, label_time, clock = step
         row = self._calibration.rows[slot].tolist()
-        usable, stateful = clock != NO_CLOCK or not self._aging, self._task.stateful
-        if usable or stateful:  # as in `CalibrationStep.run`
-            kind, number = LEARN if usable else EXPIRE, int(row[-1]) if stateful else 0
+        number = int(row.pop()) if self._task.stateful else None
+        usable = clock != NO_CLOCK or not self._aging
+        if usable or number is not None:  # as in `CalibrationStep.run`
+            kind = LEARN if usable else EXPIRE
             calibrator = self._calibration.calibrators[key]
             calibrator.step(kind, row[: self._width], label, _clipped(time, clock), number)
         if not self._outcomes:

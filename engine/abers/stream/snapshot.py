@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from abers.exceptions import AbersError, SettingsError, StateError
-from abers.reference.pending_store import PENDING
 from abers.serialization import REMEDY, seal_pieces, unseal
 from abers.stream import saved_calibration, saved_join, saved_learners
 from abers.stream.component import (
@@ -26,6 +25,7 @@ from abers.stream.component import (
     require_readable,
 )
 from abers.stream.msgpack_encoder import encode, encode_struct
+from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import StoreColumns
 from abers.stream.settings import OF_VALIDATION, Settings
 from abers.validation import shown

@@ -16,6 +16,7 @@ from abers.backends import core
 from abers.exceptions import InputError, LabelError, ScoreError, SettingsError
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.name_columns import fits, is_text, names_of, numbers_of
+from abers.stream.readers import are_scalars
 from abers.stream.settings import LARGEST_TIME
 from abers.validation import shown
 
@@ -122,6 +123,8 @@ class EventValidator:
         if not type(id_) is type(event.model) is str or type(time) is not int:
             return False
         if not (id_.isascii() and 0 < len(id_) <= self._settings.max_id_bytes):
+            return False
+        if type(event) is Observation and event.extra and not are_scalars(event.extra):
             return False
         if not -self._latest < time < self._latest:
             return False

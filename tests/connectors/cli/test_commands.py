@@ -176,7 +176,7 @@ def records_of(state: Path) -> int:
     if not state.exists():
         return 0
     source = snapshot.read(state.read_bytes()).position["source"]
-    return source["records"] if source else 0
+    return source.get("at", source)["records"] if source else 0
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\nError: pay\u202e\u2066\x9b31m\x00\u2028"
@@ -395,7 +395,7 @@ def test_inspect(invoke: Invoke, folder: Path) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert "labels held" in ran.out
     found = msgspec.json.decode(invoke("inspect", "abers.state", "--json").out)
-    assert found["position"]["source"]["records"] == 105
+    assert found["position"]["source"]["at"]["records"] == 105
     assert [(one["model"], one["labels"]) for one in found["held"]] == [("default", 50)]
 
 

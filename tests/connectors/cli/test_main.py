@@ -233,6 +233,40 @@ def test_a_backend_that_is_not_there(start: Start) -> None:
     assert err == b"Error: ABERS_BACKEND='quick': unknown backend, use 'native' or 'reference'\n"
 
 
+LACKING = (
+    "streams, monitors, protection and cross calibration need the native core of abers, which "
+    "ABERS_BACKEND=reference leaves out; unset it\n"
+)
+
+
+def test_version_says_what_the_reference_lacks(start: Start) -> None:
+    """On the reference `abers --version` adds what cannot run, and the remedy."""
+    out, err = start("--version", ABERS_BACKEND="reference").communicate(timeout=240)
+    said = f"abers {abers.__version__} (reference backend)\n{LACKING}"
+    assert (out.decode(), err) == (said, b"")
+
+
+def test_no_stream_runs_on_the_reference(start: Start, file: Path, tmp_path: Path) -> None:
+    """A replay on the reference ends with one sentence, and writes nothing."""
+    output = tmp_path / "out.jsonl"
+    process = start("replay", str(file), "-o", str(output), ABERS_BACKEND="reference")
+    out, err = process.communicate(timeout=240)
+    assert (process.returncode, out) == (1, b"")
+    assert err.decode().endswith(f"\nError: {LACKING}")
+    assert not output.exists()
+
+
+def test_a_check_tells_of_a_missing_core(start: Start, tmp_path: Path) -> None:
+    """`abers check` lists the core among all else that stops the run."""
+    config = tmp_path / "abers.toml"
+    config.write_text('[input]\nobservations = "nothing.jsonl"\n', encoding="utf-8")
+    process = start("check", str(config), ABERS_BACKEND="reference")
+    _, err = process.communicate(timeout=240)
+    core, missing = err.decode().splitlines(keepends=True)
+    assert (process.returncode, core) == (78, f"Error: {config}: {LACKING}")
+    assert "nothing.jsonl: no such file" in missing
+
+
 @pytest.mark.parametrize("words", [[], ["--help"], ["replay", "--help"]])
 def test_help_imports_nothing_heavy(words: list[str]) -> None:
     """The command answers at once: neither numpy nor river nor rich is imported for the help."""

@@ -185,7 +185,7 @@ def test_check_and_inspect(task: str, invoke: Callable[..., Ran], tmp_path: Path
         *(pytest.param(one, marks=pytest.mark.long) for one in TASKS if one != "regression"),
     ],
 )
-@pytest.mark.large(4_000, reference=200)
+@pytest.mark.large(4_000)
 def test_killed_and_started_again(task: str, tmp_path: Path, size: int) -> None:
     """A run that is killed and started again writes what one that was never stopped writes."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -244,7 +244,6 @@ def test_a_file_of_numbers(invoke: Callable[..., Ran], tmp_path: Path) -> None:
         assert calibrated[f"coverage_{level}"] == pytest.approx(sum(covered) / 300)
 
 
-@pytest.mark.native
 @pytest.mark.parametrize(("name", "score"), [("TrumpApproval", "crps"), ("ImageSegments", "brier")])
 def test_bundled_streams_gain(invoke: Callable[..., Ran], name: str, score: str) -> None:
     """Numbers and several classes are calibrated end to end, for the better."""

@@ -227,7 +227,12 @@ CALLS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
         "row 0",
         "divide percentages by 100",
     ),
-    "a missing label": (lambda: abers.report([0, None], [0.2, 0.3]), "None", "row 1", "drop rows"),
+    "a missing label": (
+        lambda: abers.monitor().update([0, None], [0.2, 0.3]),
+        "None",
+        "row 1",
+        "drop rows",
+    ),
     "times as text": (
         lambda: abers.report([0, 1], [0.2, 0.3], ["1 May", "2 May"]),
         "'1 May'",

@@ -23,7 +23,13 @@ from abers_connectors.files.formats import file_format
 )
 def test_suffixes(path: str, given: str | None, expected: tuple[str, str | None]) -> None:
     """The last suffix before that of compression names the format, in any case."""
-    assert file_format(path, given) == expected
+    assert file_format(path, given)[:2] == expected
+
+
+@pytest.mark.parametrize("path", ["a.tsv", "a.TAB", "a.tsv.gz", "dir.d/a.tab.zst"])
+def test_tabs_by_suffix(path: str) -> None:
+    """The suffixes of files with tabs name CSV with tabs between the fields."""
+    assert (file_format(path).format, file_format(path).separator) == ("csv", "\t")
 
 
 @pytest.mark.parametrize("path", ["a", "a.txt", "a.gz", "-", ".csv", "a.csv.bz2"])

@@ -373,7 +373,7 @@ class Served(Stage):
                     continue
                 taken = MergedRecords([one.record for one in mine], [one.which for one in mine])
                 work = task.process(taken, deserializer, serializer)
-                values += [one.value for one in work.output_records if one.sink == "predictions"]
+                values += work.output_records["predictions"].values
                 parts = encode(work.changelog_record, 2000)
                 changelog += [Message(value, None, number) for value in parts]
                 ends[number] += len(parts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import zip_longest
+from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream import Processor
 from abers_connectors.config.model import load
@@ -17,9 +18,28 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.reads import Read
 
-__all__ = ["Done", "Served"]
+    from abers_connectors.runtime.serializer import OutputRecords
+    from abers_connectors.runtime.transport import Headers
+
+__all__ = ["Done", "Sent", "Served", "sent"]
 
 Done = BatchResult
+
+
+class Sent(NamedTuple):
+    """A record that is written to a sink."""
+
+    sink: str
+    key: bytes | None
+    value: bytes
+    headers: Headers
+    timestamp: int | None
+    reason: str | None = None
+
+
+def sent(found: Mapping[str, OutputRecords]) -> list[Sent]:
+    """Return the records of all sinks."""
+    return [Sent(sink, *one) for sink, some in found.items() for one in zip_longest(*some)]
 
 
 class Served(StreamTask):

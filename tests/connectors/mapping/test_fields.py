@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.stream import Events, Label, Observation
+from abers.stream.schema_columns import Readers
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.columns import FieldColumn
 from abers_connectors.mapping.fields import Fields
 from abers_connectors.mapping.mapper import labelled, labels, mixed
 from abers_connectors.mapping.rows import LabelledObservation, events_of
-from abers_connectors.mapping.values import binary
 
 TIME = 1_700_000_000_000
 OWN = {"id": "a1", "time": TIME, "model": "fraud", "score": 0.83}
@@ -170,7 +170,7 @@ def test_what_is_wrong_has_a_reason(change: dict[str, Any], reason: str) -> None
 
 def test_positive_values_mean_one() -> None:
     """Labels are read by the positive values."""
-    row: Any = labels(Fields(label="class"), binary(["fraud"])).row
+    row: Any = labels(Fields(label="class"), Readers.binary(["fraud"])).row
     found = [row({"id": "a", "time": 5, "class": value}, 1).value for value in ("fraud", "no", 1)]
     assert found == [1, 0, 0]
 

@@ -18,19 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.stream import Label, Observation
+from abers.stream.label_readers import ClassReader
+from abers.stream.readers import ClassScoresReader
+from abers.stream.schema_columns import Readers
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.columns import FieldColumn
 from abers_connectors.mapping.fields import Fields
 from abers_connectors.mapping.mapper import labelled, labels, mixed
 from abers_connectors.mapping.rows import events_of
-from abers_connectors.mapping.values import (
-    binary,
-    class_reader,
-    class_scores,
-    multiclass,
-    regression,
-    regression_label,
-)
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
 
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from abers_connectors.mapping.values import ValueReaders
 
 TIME = 1_700_000_000_000
 CLASSES = ("cat", "7")
@@ -75,7 +69,7 @@ PATHS = {"cat": "p_cat", "7": "p_7"}
 )
 def test_a_class(classes: tuple[str, ...], value: object, expected: str) -> None:
     """A class is read by its exact name, or else by an equal value."""
-    assert class_reader(classes)(value) == expected
+    assert ClassReader(classes).one(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,7 +78,7 @@ def test_a_class(classes: tuple[str, ...], value: object, expected: str) -> None
 def test_no_class(value: object) -> None:
     """An unknown class is a bad label, and the message names all classes."""
     with pytest.raises(BadRecordError) as caught:
-        class_reader(CLASSES)(value)
+        ClassReader(CLASSES).one(value)
     assert caught.value.reason == "bad-label"
     assert "is not among the classes ['cat', '7']; add it" in caught.value.detail
 
@@ -93,8 +87,8 @@ def test_no_class(value: object) -> None:
 def test_a_label_is_any_finite_number(value: float) -> None:
     """A number, or a string that parses as one, is a float, also if it is whole."""
     for written in (value, repr(value)):
-        assert regression_label(written) == float(value)
-        assert type(regression_label(written)) is float
+        assert Readers.regression().label.one(written) == float(value)
+        assert type(Readers.regression().label.one(written)) is float
 
 
 @pytest.mark.parametrize(
@@ -103,16 +97,16 @@ def test_a_label_is_any_finite_number(value: float) -> None:
 def test_no_number(value: object) -> None:
     """A label that is not a finite number is bad."""
     with pytest.raises(BadRecordError) as caught:
-        regression_label(value)
+        Readers.regression().label.one(value)
     assert caught.value.reason == "bad-label"
 
 
 def test_scores_are_an_object_of_numbers() -> None:
     """Each score is a finite number, or a string that parses as one."""
-    assert class_scores({"cat": "0.5", "7": 1}) == {"cat": 0.5, "7": 1.0}
+    assert ClassScoresReader().one({"cat": "0.5", "7": 1}) == {"cat": 0.5, "7": 1.0}
     for bad in (0.5, "0.5", [0.5], None, {"cat": None}, {"cat": "x"}, {"cat": math.nan}):
         with pytest.raises(BadRecordError) as caught:
-            class_scores(bad)
+            ClassScoresReader().one(bad)
         assert caught.value.reason == "bad-score"
 
 
@@ -124,19 +118,19 @@ def test_scores_in_one_field_or_in_one_each() -> None:
     expected = Observation("a", 5, score={"cat": 0.75, "7": 0.25})
     head = {"id": "a", "time": 5}
     one, many = (
-        mixed(Fields(), multiclass(CLASSES)),
-        mixed(Fields(score=PATHS), multiclass(CLASSES)),
+        mixed(Fields(), Readers.multiclass(CLASSES)),
+        mixed(Fields(score=PATHS), Readers.multiclass(CLASSES)),
     )
     assert one.row({**head, "score": {"cat": 0.75, "7": "0.25"}}, 1) == expected
     assert many.row({**head, "p_cat": "0.75", "p_7": 0.25}, 1) == expected
-    deep = mixed(Fields(score={"cat": "p.cat", "7": "p.seven"}), multiclass(CLASSES))
+    deep = mixed(Fields(score={"cat": "p.cat", "7": "p.seven"}), Readers.multiclass(CLASSES))
     assert deep.row({**head, "p": {"cat": 0.75, "seven": 0.25}}, 1) == expected
     assert many.reads >= {"p_cat", "p_7"}
 
 
 def test_a_score_that_is_missing_is_named() -> None:
     """With a field for each class all are needed; without any the record is a label."""
-    row = mixed(Fields(score=PATHS), multiclass(CLASSES)).row
+    row = mixed(Fields(score=PATHS), Readers.multiclass(CLASSES)).row
     with pytest.raises(BadRecordError, match='no "p_7"'):
         row({"id": "a", "time": 5, "p_cat": 0.5}, 1)
     assert row({"id": "a", "time": 5, "label": "cat", "p_cat": None}, 1) == Label(
@@ -144,10 +138,10 @@ def test_a_score_that_is_missing_is_named() -> None:
     )
 
 
-READS: dict[str, ValueReaders] = {
-    "binary": binary(),
-    "multiclass": multiclass(CLASSES),
-    "regression": regression(),
+READS: dict[str, Readers] = {
+    "binary": Readers.binary(),
+    "multiclass": Readers.multiclass(CLASSES),
+    "regression": Readers.regression(),
 }
 VALUES: Any = st.one_of(
     st.none(),
@@ -183,7 +177,7 @@ def test_nested_records_say_the_same(task: str, record: dict[str, Any], kind: An
 # Files
 
 ROW: dict[str, Any] = {"id": "a", "time": TIME, "model": "m"}
-STREAMS: dict[str, tuple[Any, ValueReaders, Fields, list[dict[str, Any]]]] = {
+STREAMS: dict[str, tuple[Any, Readers, Fields, list[dict[str, Any]]]] = {
     "an object": (
         mixed,
         READS["multiclass"],
@@ -386,7 +380,7 @@ def test_columns_say_what_rows_say(task: str, columns: dict[str, list[Any]], kin
 def test_numbers_are_read_at_once() -> None:
     """Numeric labels, also whole ones, become a column of numbers."""
     head = {"id": given_column(["a", "b"]), "time": given_column([5, TIME])}
-    mapper = labels(Fields(), regression())
+    mapper = labels(Fields(), Readers.regression())
     for values in ([3, 4], [2.5, 3.0], ["3", "2.5"]):
         found: Any = mapper.columns({**head, "label": given_column(values)})
         assert found.values.dtype == np.float64

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from abers import ParameterError, RecordError, VennAbers
+from abers_connectors.replay.assumptions import assumptions
 from abers_connectors.replay.defaults import columns_of, job_of_input
 from abers_connectors.replay.options import ReplayOptions
 
@@ -258,6 +261,57 @@ def test_columns_of_those_names_are_taken(file: Path) -> None:
         ("b", 6, "y", 0),
         ("c", 7, "y", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    "header", ["ID,Time,MODEL,Prob,LABEL,Segment", "id,ts,Model_Name,p,y,segment"]
+)
+def test_all_columns_are_found_by_one_rule(file: Path, header: str) -> None:
+    """Case does not matter in the name of any column, that of the model and segment included."""
+    file.write_text(f"{header}\na,5,x,0.25,0,s\nb,6,y,0.75,1,t\n")
+    found = predictions(job())
+    assert [(one["id"], one["time"], one["model"], one["segment"]) for one in found] == [
+        ("a", 5, "x", "s"),
+        ("b", 6, "y", "t"),
+    ]
+    fields = ("id", "time", "model", "score", "label", "segment")
+    names = dict(zip(fields, header.split(","), strict=True))
+    assert columns_of(ReplayOptions("scores.csv")) == names
+    said = next(assumptions(ReplayOptions("scores.csv"), job()))
+    assert f"model = {names['model']}, segment = {names['segment']}." in said
+
+
+def test_the_exact_name_wins(file: Path) -> None:
+    """Of two columns whose names differ in case, the exact one is taken."""
+    file.write_text("id,time,Model,model,Score,score,label\na,5,x,y,0.25,0.5,0\n")
+    (found,) = predictions(job())
+    assert (found["model"], found["score"]) == ("y", 0.5)
+
+
+def test_two_columns_of_one_meaning_are_an_error(file: Path) -> None:
+    """Without the exact name, the message names both."""
+    file.write_text("id,time,Model,MODEL,score,label\na,5,x,y,0.25,0\n")
+    with pytest.raises(ParameterError, match="columns Model and MODEL both may be the model; ren"):
+        job()
+
+
+def test_a_column_that_was_named_is_taken_once(file: Path) -> None:
+    """A column that an option names is not also that of another field."""
+    file.write_text("segment,time,score,label\na,5,0.25,0\n")
+    (found,) = predictions(job(columns={"id": "segment"}))
+    assert (found["id"], found.get("segment")) == ("a", None)
+
+
+@pytest.mark.usefixtures("file")
+def test_a_model_in_the_path_is_found() -> None:
+    """A folder of a data set names the column of the model in any case."""
+    for model in "xy":
+        folder = Path("data", f"Model={model}")
+        folder.mkdir(parents=True)
+        row = {"ID": [f"of {model}"], "Time": [5], "Prob": [0.5], "Label": [1]}
+        parquet.write_table(pa.table(row), folder / "part.parquet")
+    found = predictions(job("data"))
+    assert {one["id"]: one["model"] for one in found} == {"of x": "x", "of y": "y"}
 
 
 def test_columns_may_be_named(file: Path) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from tests.connectors.kafka.reads import TIME, TOPICS, Read
+from tests.connectors.kafka.works import sent
 
 from abers.stream import Observation, Processor
 from abers_connectors.config.model import load
@@ -64,7 +65,7 @@ def test_a_cloud_event_becomes_an_observation(mode: str, record: Read) -> None:
         Observation("a1", TIME, "fraud", 0.83, recorded=TIME, extra={amount: 12.5})
     ]
     outputs = Processor(config.settings()).process_batch(decoded.events)
-    (prediction,) = Serializer(max_bytes=10_000).serialize(outputs, decoded, [record])
+    (prediction,) = sent(Serializer(max_bytes=10_000).serialize(outputs, decoded, [record]))
     assert [*prediction.headers] == [("traceparent", b"00-1")]
     assert prediction.key == record.key
 
@@ -74,6 +75,6 @@ def test_a_cloud_event_without_data() -> None:
     config = load(flags=TOPICS | {"input.fields": FIELDS["structured"]}, environ={})
     empty = STRUCTURED._replace(value=json.dumps(ATTRIBUTES).encode())
     decoded = Deserializer(config, partitions=1).decode([empty], [0])
-    (record,) = Serializer(max_bytes=10_000).serialize(None, decoded, [empty])
+    (record,) = sent(Serializer(max_bytes=10_000).serialize(None, decoded, [empty]))
     assert (record.sink, record.reason) == ("dead_letters", "missing-field")
     assert [*record.headers[:2]] == STRUCTURED.headers

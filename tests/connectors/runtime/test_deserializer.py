@@ -17,7 +17,7 @@ from tests.connectors.schemas import registries
 from abers.exceptions import BrokerError, StateError
 from abers.stream import Label, Observation
 from abers_connectors.config.model import load
-from abers_connectors.mapping.json_records import JsonReader
+from abers_connectors.mapping.json_columns import JsonColumns
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.transport import BadHeaders
 
@@ -203,6 +203,82 @@ def test_a_key_that_is_not_utf8() -> None:
     assert "byte 0xff at position 1 of the header m" in found.dead[0][2]
 
 
+SCORED = b'{"id": "b", "time": 5, "score": %s}'
+ODD = [  # each with its id, or with the reason for which it is refused
+    (GOOD + GOOD, "bad-json"),
+    (GOOD + b" " + GOOD, "bad-json"),
+    (GOOD + b"," + GOOD, "bad-json"),
+    (GOOD + b"\n" + GOOD, "bad-json"),
+    (b"{}" + GOOD, "bad-json"),
+    (GOOD + b"}", "bad-json"),
+    (GOOD + b"// a comment", "bad-json"),
+    (b"[" + GOOD + b"," + GOOD + b"]", "bad-record"),
+    (b"\xef\xbb\xbf" + GOOD, "bad-json"),  # a byte order mark
+    (b" " + GOOD + b" \t\r\n", "a"),
+    (b" ", "bad-json"),
+    (b"null", "bad-record"),
+    (SCORED % b"NaN", "bad-json"),
+    (SCORED % b"-Infinity", "bad-json"),
+    (SCORED % b"1e999", "bad-record"),
+    (SCORED % b"01", "bad-json"),
+    (SCORED % b"1,", "bad-json"),
+    (SCORED % (b"9" * 30), "b"),
+    (b'{"id": 123456789012345678901, "time": 5, "score": 1}', "123456789012345678901"),
+    (b'{"id": "b", "id": "c", "time": 5, "score": 1}', "c"),
+    (b'{"\\u0069d": "b", "time": 5, "score": 1}', "b"),
+    (b'{"id": "b",\n"time": 5,\r\n"score": 1}\n', "b"),
+    (b'{"id": "b\nc", "time": 5, "score": 1}', "bad-json"),
+    (b'{"id": "b\0c", "time": 5, "score": 1}', "bad-json"),
+    (b'{"id": "b\\ud800", "time": 5, "score": 1}', "bad-json"),
+    (b'{"id": "\xf0\x9f\x98\x80", "time": 5, "score": 1}', "\U0001f600"),
+    (SCORED % b'1, "other": "\xff"', "not-utf8"),
+    (SCORED % b'1, "other": "\\ud800"', "bad-json"),
+    (SCORED % b'1, "other": 1e999', "b"),
+    (SCORED % b'1, "other": {"id": "deep"}', "b"),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), ODD)
+def test_an_odd_record_is_one_record(value: bytes, expected: str) -> None:
+    """It becomes one event or one dead letter, and those around it are decoded."""
+    records = [Read(one, offset) for offset, one in enumerate([GOOD, value, GOOD, value])]
+    found = decoded(*records)
+    reasons = [(row, reason) for row, reason, _ in found.dead]
+    if expected.startswith(("bad-", "not-")):
+        assert reasons == [(1, expected), (3, expected)]
+        assert [event.id for event in found.events] == ["a", "a"]
+    else:
+        assert not reasons
+        assert [event.id for event in found.events] == ["a", expected] * 2
+
+
+def test_fields_whose_names_need_escapes() -> None:
+    """Any name of JSON is the name of a field."""
+    record = json.dumps({'my "id"': "a", "ti\\me": 5, "scöre": 0.5}).encode()
+    names: dict[str, Any] = {
+        "fields__id": 'my "id"',
+        "fields__time": "ti\\me",
+        "fields__score": "scöre",
+    }
+    found = decoded(Read(record), Read(b"[]"), **names)
+    assert [(event.id, event.time) for event in found.events] == [("a", 5)]
+    assert [reason for _, reason, _ in found.dead] == ["bad-record"]
+
+
+def test_a_time_in_text_costs_no_other_record_its_column() -> None:
+    """Times of any form, and observations beside labels, are one batch."""
+    records = [
+        Read(written(id="a", time="2026-01-31T12:00:00Z", score=0.5)),
+        Read(written(id="b", time=1_769_860_800_000, label=1)),
+        Read(written(id="c", time="2026-01-31T13:00:00+01:00", score="0.5")),
+        Read(written(id="d", time="noon", score=0.5)),
+    ]
+    found = decoded(*records)
+    assert {event.time for event in found.events} == {1_769_860_800_000}
+    assert list(found.rows) == [0, 1, 2]
+    assert [one[:2] for one in found.dead] == [(3, "bad-time")]
+
+
 def test_an_object_may_span_lines() -> None:
     """Records separate values; line breaks within a value do not."""
     pretty = json.dumps(json.loads(GOOD), indent=1).encode()
@@ -303,16 +379,16 @@ def failing(patch: pytest.MonkeyPatch, error: Exception, times: int = 1 << 30) -
     left = [times]
 
     def broken(real: Any) -> Any:  # noqa: ANN401 - a method
-        def read(me: JsonReader, raws: Any, *given: Any) -> Any:  # noqa: ANN401 - as the method
+        def read(me: JsonColumns, raws: Any) -> Any:  # noqa: ANN401 - as the method
             if b'"x"' in (raws if isinstance(raws, bytes) else b"".join(raws)) and left[0]:
                 left[0] -= 1
                 raise error
-            return real(me, raws, *given)
+            return real(me, raws)
 
         return read
 
-    for name in ("read", "read_one"):
-        patch.setattr(JsonReader, name, broken(getattr(JsonReader, name)))
+    for name in ("many", "one"):
+        patch.setattr(JsonColumns, name, broken(getattr(JsonColumns, name)))
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), ZeroDivisionError(), RecursionError()])

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka.reads import TIME, TOPICS, Read, turning
+from tests.connectors.kafka.works import Sent, sent
 
 from abers.stream import Processor, Settings
 from abers.stream.dead_letter_record import DeadLetterRecord
 from abers_connectors.config.model import load
 from abers_connectors.runtime.deserializer import DecodedBatch, Deserializer
-from abers_connectors.runtime.serializer import OutputRecord, Serializer
+from abers_connectors.runtime.serializer import Serializer
 
 if TYPE_CHECKING:
     from abers.stream import Outputs
@@ -31,7 +32,7 @@ def serialized(
     max_bytes: int = MOST,
     publish_from: int | None = None,
     **fields: Any,  # noqa: ANN401
-) -> tuple[list[OutputRecord], Outputs | None]:
+) -> tuple[list[Sent], Outputs | None]:
     """Decode, process and serialize records of one topic."""
     flags = {f"input.fields.{name}": path for name, path in fields.items()}
     config = load(flags=TOPICS | flags, environ={})
@@ -39,7 +40,7 @@ def serialized(
     processor = processor or Processor(config.settings())
     outputs = processor.process_batch(decoded.events) if len(decoded.events) else None
     serializer = Serializer(max_bytes=max_bytes, publish_from=publish_from)
-    return serializer.serialize(outputs, decoded, records), outputs
+    return sent(serializer.serialize(outputs, decoded, records)), outputs
 
 
 def observed(id_: str, time: int = 5, **more: Any) -> Read:  # noqa: ANN401
@@ -54,7 +55,7 @@ def settled(id_: str, time: int = 7) -> Read:
     return Read(value, time, f"k{time}".encode(), [("trace", b"label")], TIME + time)
 
 
-def value_of(one: OutputRecord) -> Any:  # noqa: ANN401 - JSON
+def value_of(one: Sent) -> Any:  # noqa: ANN401 - JSON
     """Decode the value of a record."""
     return json.loads(one.value)
 
@@ -165,7 +166,7 @@ def test_an_output_that_is_too_large_is_a_dead_letter() -> None:
         observed("a", more=extra), observed("b", more="x"), max_bytes=4000, passthrough=["more"]
     )
     assert outputs is not None
-    dead, fine = found
+    fine, dead = found
     whole = msgspec.json.encode(outputs.predictions[0])
     assert (fine.sink, value_of(fine)["id"]) == ("predictions", "b")
     assert (dead.sink, dead.reason) == ("dead_letters", "output-too-large")
@@ -251,7 +252,7 @@ def test_a_record_on_which_abers_fails_leaves_its_headers_out() -> None:
     """They may be why, so the dead letter has only those of its own."""
     record = observed("a")
     decoded = DecodedBatch.rejected("abers failed on it")
-    (one,) = Serializer(max_bytes=MOST).serialize(None, decoded, [record])
+    (one,) = sent(Serializer(max_bytes=MOST).serialize(None, decoded, [record]))
     assert (one.sink, one.key, one.reason) == ("dead_letters", record.key, "internal-error")
     assert [name for name, _ in one.headers] == [
         f"abers.{name}" for name in ("reason", "detail", "topic", "partition", "offset")

@@ -35,6 +35,17 @@ def test_what_waits_is_counted() -> None:
     assert state_bytes(processor) - before == 110 + 36 + 110 + 36 + 30
 
 
+@pytest.mark.parametrize("kind", ["protected", "abers:ProtectedVennAbers"])
+def test_experts_are_counted_without_monitors(kind: str) -> None:
+    """An observation that a mixture of experts predicted takes a lane, whether it is monitored."""
+    given = Settings(scores="probability", calibrator=kind, monitors=False, tests=False)
+    processor = Processor(given)
+    processor.process(Observation("a", 1, score=0.5))
+    before = state_bytes(processor)
+    processor.process(Observation("b", 2, score=0.5))
+    assert state_bytes(processor) - before == 180 + 36 + 340
+
+
 def test_a_window_bounds_only_the_calibrator() -> None:
     """Tests, history and experts keep the labels that a window has dropped."""
     sizes = []
@@ -47,7 +58,6 @@ def test_a_window_bounds_only_the_calibrator() -> None:
     assert sizes[0] - sizes[1] == 6 * 30
 
 
-@pytest.mark.native
 @pytest.mark.parametrize("labels", [1, 40])
 @pytest.mark.parametrize("kind", ["any", "merged", "protected"])
 def test_the_memory_of_many_models(kind: str, labels: int) -> None:

@@ -84,6 +84,12 @@ def logical(kind: str, name: str, **more: int) -> dict[str, Any]:
         (logical("long", "time-micros"), MOMENT.time(), "12:30:15.250000"),
         (logical("bytes", "decimal", precision=9, scale=2), Decimal("-12.34"), -12.34),
         (logical("string", "uuid"), uuid.UUID(int=5), "00000000-0000-0000-0000-000000000005"),
+        (
+            {"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"},
+            uuid.UUID(int=5).bytes,
+            "00000000-0000-0000-0000-000000000005",
+        ),
+        ({"type": "fixed", "name": "U", "size": 2, "logicalType": "uuid"}, b"ab", "YWI="),
         (logical("int", "unheard-of"), 5, 5),
     ],
 )

@@ -92,7 +92,7 @@ def test_outputs_are_registered_and_read(
     topic = unique("predictions")
     config = configured(schema_registry, output__format=name)
     encode = registered_encoder(config, topic, type(row), {})
-    raw = encode(row)
+    (raw,) = encode([row])
     schema = text_of(schema_registry, f"{topic}-value")
     number = schema_id(raw)
     assert client(schema_registry).schema(number) == client(schema_registry).version(
@@ -108,7 +108,7 @@ def test_outputs_are_registered_and_read(
         key: value for key, value in expected.items() if value is not None
     }
     # Started again, it finds the schema that it has registered, and writes the same bytes.
-    assert registered_encoder(config, topic, type(row), {})(row) == raw
+    assert registered_encoder(config, topic, type(row), {})([row]) == [raw]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -117,10 +117,10 @@ def test_a_field_is_added(name: TopicFormat, schema_registry: str) -> None:
     topic = unique("predictions")
     subject = f"{topic}-value"
     config = configured(schema_registry, output__format=name)
-    old_raw = registered_encoder(config, topic, Prediction, {})(PREDICTION)
+    (old_raw,) = registered_encoder(config, topic, Prediction, {})([PREDICTION])
     level = "BACKWARD" if name == "json-schema" else "FULL"
     demand(schema_registry, subject, level)
-    new_raw = registered_encoder(config, topic, Grown, {})(GROWN)
+    (new_raw,) = registered_encoder(config, topic, Grown, {})([GROWN])
     old, new = (text_of(schema_registry, subject, version) for version in (1, 2))
     if name == "avro":
         assert avro_read(new_raw, new, old) == {"v": 1} | msgspec.structs.asdict(
@@ -157,18 +157,19 @@ def test_a_registry_that_is_away() -> None:
 
 def test_json_needs_no_registry() -> None:
     """By default outputs are JSON."""
-    assert registered_encoder(configured(NOWHERE), "p", Prediction, {})(PREDICTION) == (
-        msgspec.json.encode(PREDICTION)
-    )
+    encode = registered_encoder(configured(NOWHERE), "p", Prediction, {})
+    assert encode([PREDICTION, GROWN]) == [*map(msgspec.json.encode, (PREDICTION, GROWN))]
 
 
 def test_equal_outputs_are_equal_bytes() -> None:
     """The order of a map in memory does not matter in Protobuf, which leaves it open."""
     names = [f"{n}" for n in range(50)]
     encode = output_encoder("protobuf", RegressionPrediction, 7)
-    first, second = (
-        encode(msgspec.structs.replace(NUMBERS, quantiles=dict.fromkeys(order, 0.5)))
-        for order in (names, names[::-1])
+    first, second = encode(
+        [
+            msgspec.structs.replace(NUMBERS, quantiles=dict.fromkeys(order, 0.5))
+            for order in (names, names[::-1])
+        ]
     )
     assert first == second
 

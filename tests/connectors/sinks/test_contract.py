@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from abers_connectors.sinks.base import Sink
     from abers_connectors.sources.base import Position
 
-FORMATS = ["jsonl", "csv", "jsonl.gz", "csv.gz", "jsonl.zst", "csv.zst", "parquet"]
+FORMATS = ["jsonl", "csv", "tsv.gz", "jsonl.gz", "csv.gz", "jsonl.zst", "csv.zst", "parquet"]
 ROWS = [
     Prediction(
         id=f'a{n},"\n',
@@ -74,8 +74,9 @@ def written(path: Path) -> list[dict[str, Any]]:
     if "parquet" in path.name:
         parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         rows = [row for part in parts for row in pq.read_table(part).to_pylist()]
-    elif "csv" in path.name:
-        rows = list(csv.DictReader(io.StringIO(unpacked(path).decode(), newline="")))
+    elif "csv" in path.name or "tsv" in path.name:
+        text, mark = io.StringIO(unpacked(path).decode(), newline=""), path.name.split(".")[1]
+        rows = list(csv.DictReader(text, delimiter="\t" if mark == "tsv" else ","))
     else:
         return [
             {"segment": "", "extra": None} | json.loads(line)

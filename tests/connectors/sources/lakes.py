@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from abers.stream import Event
     from abers_connectors.sources.row_groups import Part
 
-__all__ = ["START", "events_of", "history", "write_parts"]
+__all__ = ["START", "events_of", "history", "local_catalog", "write_parts"]
 
 START = 1_700_000_000_000
 
@@ -55,3 +58,25 @@ def events_of(name: str, part: Part | None = None) -> list[Event]:
     if part is not None:
         source = source.within(part)
     return [event for batch in source.batches() for event in batch.events]
+
+
+@contextmanager
+def local_catalog(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Make a catalog of Iceberg in a file, which the environment configures."""
+    catalogs: Any = pytest.importorskip("pyiceberg.catalog")
+    settings = {
+        "type": "sql",
+        "uri": f"sqlite:///{folder}/catalog.db",
+        "warehouse": f"file://{folder}",
+    }
+    for key, value in settings.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LOCAL__{key.upper()}", value)
+    # PyIceberg reads the environment once, when it is imported.
+    config = pytest.importorskip("pyiceberg.utils.config")
+    monkeypatch.setattr(catalogs, "_ENV_CONFIG", config.Config())
+    found = catalogs.load_catalog("local", **settings)
+    found.create_namespace("risk")
+    try:
+        yield found
+    finally:
+        found.close()

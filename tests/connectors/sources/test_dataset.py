@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +54,39 @@ def test_hive_partitions(tmp_path: Path, zoned: bool) -> None:  # noqa: FBT001
     assert {*ids(str(tmp_path), part)} == {f"a{row}" for row in range(60) if row % 3 == 1}
 
 
+def test_the_path_has_the_values_of_its_columns(tmp_path: Path) -> None:
+    """A column that is in the path and in the files is that of the path, in every part."""
+    table = history().drop_columns("model")
+    for name, model in (("m1", "other"), ("m2", "m1"), ("__HIVE_DEFAULT_PARTITION__", "m1")):
+        one = table.append_column("model", pa.array([model] * 60))
+        write_parts(tmp_path / f"model={name}", [one])
+    models = [event.model for event in events_of(str(tmp_path))]
+    assert {name: models.count(name) for name in models} == {"m1": 60, "m2": 60, "default": 60}
+    for name, there in (("m1", 60), ("other", 0), ("default", 60)):
+        part = TimeRange(open_source(str(tmp_path), SourceOptions()), models=(name,))
+        assert sum(len(batch.events) for batch in part.batches()) == there
+    within = events_of(str(tmp_path), Part(START, START + 5_000))
+    assert len(within) == 3 * 5  # the statistics of times hold as without the path
+
+
+def test_a_path_that_names_a_column_twice(tmp_path: Path) -> None:
+    """Two values of a column in one path are an error, which names it."""
+    name = write_parts(tmp_path / "model=a" / "day=1" / "model=b", [history()])
+    with pytest.raises(RecordError, match="two folders of a path have the name model"):
+        ids(name)
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    """Two columns of one name in a file are an error that names both, read or not."""
+    table = history()
+    double = pa.table([*table.columns, table["id"]], names=[*table.column_names, "note"])
+    name = write_parts(tmp_path, [double, double.rename_columns([*table.column_names, "score"])])
+    with pytest.raises(
+        RecordError, match=r"part-1.parquet: two columns have the name score; rename"
+    ):
+        ids(name)
+
+
 def test_row_groups_outside_are_not_read(tmp_path: Path) -> None:
     """Of files that are sorted by time only the row groups within the part are read."""
     name = write_parts(tmp_path, [history().slice(0, 30), history().slice(30)])
@@ -83,6 +117,20 @@ def test_patterns_and_urls(tmp_path: Path) -> None:
     (tmp_path / "day" / "_SUCCESS").touch()
     for one in (name, f"{name}/part-*.parquet", f"file://{name}", f"{tmp_path}/d*"):
         assert ids(one) == history()["id"].to_pylist()
+
+
+@pytest.mark.parametrize("folder", ["run [1]", "a*b", "what?", "100 %", "x::y"])
+def test_a_name_that_exists_is_no_pattern(tmp_path: Path, folder: str) -> None:
+    """Folders and files have the names that they have, alone, in a pattern and in a URL."""
+    name = write_parts(tmp_path / folder, [history().slice(0, 30), history().slice(30)])
+    (tmp_path / "run 1").mkdir()  # what the pattern would name
+    for one in (name, f"{name}/*-*.parquet", f"file://{quote(name)}", f"{name}/"):
+        assert ids(one) == history()["id"].to_pylist()
+    (tmp_path / folder / "part-[0].parquet").write_bytes(
+        (tmp_path / folder / "part-0.parquet").read_bytes()
+    )
+    for one in (f"{name}/part-[0].parquet", f"file://{quote(name)}/part-[0].parquet"):
+        assert len(ids(one)) == 30
 
 
 def test_the_same_id_in_two_files_is_a_duplicate(tmp_path: Path) -> None:
@@ -129,21 +177,6 @@ def test_a_file_that_comes_later(tmp_path: Path) -> None:
     first = next(batches)
     pq.write_table(history(), tmp_path / "part-2.parquet")
     assert len(first.events) + sum(len(batch.events) for batch in batches) == 60
-
-
-def test_rows_out_of_order(tmp_path: Path) -> None:
-    """Rows of a file that go back in time, beside other files, are an error that names the row."""
-    table = history()
-    mixed = table.take(pa.array([0, 1, 5, 2, *range(6, 30)]))
-    message = r"part-0.parquet row 4: the event is 3000 ms behind an earlier one of its input; .*"
-    with pytest.raises(RecordError, match=message + "sorted by time"):
-        ids(write_parts(tmp_path, [mixed, table.slice(30)]))
-
-
-def test_one_file_may_be_out_of_order(tmp_path: Path) -> None:
-    """A data set of one file is read as the file by itself is."""
-    table = history().take(pa.array([3, 1, 2]))
-    assert ids(write_parts(tmp_path, [table])) == ["a3", "a1", "a2"]
 
 
 def test_too_many_files_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

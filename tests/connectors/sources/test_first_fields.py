@@ -33,7 +33,7 @@ def first_fields(path: str) -> Sequence[str] | None:
         ("a.csv", b"score,label\n", None),
         ("a.csv", b"", None),
         ("a.csv", b"score,score\n1,2\n", ()),
-        ("a.csv", b"score,label\nbroken\n", ()),
+        ("a.csv", b"score,label\nbroken\n", ["score", "label"]),
         ("a.jsonl", b'\n{"score": 1, "x": {"a": 2}}\n{"id": 1}\n', ["score", "x"]),
         ("a.jsonl", b"\n \n", None),
         ("a.jsonl", b"", None),
@@ -48,7 +48,7 @@ def first_fields(path: str) -> Sequence[str] | None:
 def test_the_fields_of_the_first_record(
     tmp_path: Path, name: str, content: bytes, fields: Sequence[str] | None
 ) -> None:
-    """The result is None without a record, and empty if the first cannot be read."""
+    """The result is None without a record, and empty if it cannot be read, or the header of CSV."""
     (tmp_path / name).write_bytes(content)
     assert first_fields(str(tmp_path / name)) == fields
 

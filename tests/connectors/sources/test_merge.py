@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.sources.memory import MemorySource
 
-from abers import RecordError
 from abers.stream import Event, Events, Label, Observation
 from abers_connectors.sources.base import BadRecord, Batch, Origin
 from abers_connectors.sources.merge import MergedSource
@@ -114,8 +112,8 @@ def test_the_order_is_that_of_a_sort(
 ) -> None:
     """Batches of any size result in the sorted stream, also when resumed after any of them."""
     names = [record.name for records in found for record in records if isinstance(record, Broken)]
-    merged = MergedSource([Recorded(records, size) for records in found], HUGE * 2)
-    again = MergedSource([Recorded(records, other) for records in found], HUGE * 2)
+    merged = MergedSource([Recorded(records, size) for records in found])
+    again = MergedSource([Recorded(records, other) for records in found])
     batches = list(merged.batches())
     events, bad = ids_and_bad(batches)
     assert events == naively(found)
@@ -136,7 +134,7 @@ def test_the_order_is_that_of_a_sort(
 def test_bad_records_keep_their_place(found: list[list[Event | Broken]], size: int) -> None:
     """A bad record comes after the preceding event of its input, and before the next."""
     order: list[str] = []
-    for batch in MergedSource([Recorded(records, size) for records in found], HUGE * 2).batches():
+    for batch in MergedSource([Recorded(records, size) for records in found]).batches():
         waiting = list(batch.bad)
         for row, event in enumerate([*batch.events, None]):
             while waiting and waiting[0].row == row:
@@ -165,28 +163,12 @@ def test_labels_come_first_at_the_same_time() -> None:
     assert events == ["o1", "l2", "o2", "o2", "p", "l3", "o3"]
 
 
-def test_an_input_that_is_not_sorted_stops() -> None:
-    """The message has the location, the lateness and the remedy."""
-    events = [Observation("a", 100), Observation("b", 95), Observation("c", 94)]
-    source = MemorySource(events, name="scores")
-    merged = MergedSource([source, MemorySource([Label("a", 200)])], lateness=5)
-    with pytest.raises(
-        RecordError,
-        match=r"scores event 3: the event is 6 ms behind .* limits.allowed_lateness = 5 ms; ",
-    ):
-        list(merged.batches())
-
-
-def test_the_lateness_is_measured_through_all_batches() -> None:
-    """The largest time of earlier batches counts, also after a restart from a position."""
-    events = [Observation(f"a{time}", time) for time in (100, 101, 50)]
-    merged = MergedSource([MemorySource(events, size=1), MemorySource([Label("z", 102)])])
-    batches = merged.batches()
-    first = next(batches)
-    assert [event.id for event in first.events] == ["a100"]
-    for rest in (batches, merged.batches(first.position)):
-        with pytest.raises(RecordError, match="51 ms behind"):
-            list(rest)
+def test_an_event_that_is_behind_comes_right_behind_the_earlier_ones() -> None:
+    """The order of one input is kept: the largest time so far decides."""
+    events = [Observation("a", 100), Observation("b", 95), Observation("c", 104)]
+    merged = MergedSource([MemorySource(events), MemorySource([Label("l", 97), Label("m", 102)])])
+    found, _ = ids_and_bad(list(merged.batches()))
+    assert found == ["l", "a", "b", "m", "c"]
 
 
 def test_little_is_held() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -155,6 +157,21 @@ def test_going_on_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert ids == [f"a{n}" for n in range(skip, 50)]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_model_in_another_case(tmp_path: Path, suffix: str) -> None:
+    """A model whose column has a name in another case is an error, and not the default model."""
+    path = tmp_path / f"s.{suffix}"
+    row = {"id": "a", "time": 5, "Model": "m", "score": 0.5}
+    if suffix == "csv":
+        path.write_text(f"{','.join(row)}\n{','.join(map(str, row.values()))}\n")
+    else:
+        pq.write_table(pa.Table.from_pylist([row]), path)
+    with pytest.raises(ParameterError, match="has no column model, but Model; name the right one"):
+        list(open_source(str(path), SourceOptions()).batches())
+    (batch,) = open_source(str(path), SourceOptions(Fields(model="Model"))).batches()
+    assert batch.events.models.tolist() == ["m"]
+
+
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     """A missing column is a mistake in the configuration."""
     with pytest.raises(ParameterError, match=r"no column score or label; .* did you mean scores\?"):
@@ -182,3 +199,36 @@ def test_a_file_that_is_damaged(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(RecordError, match=r"x\.parquet after row \d+: "):
             list(open_source(str(path), SourceOptions()).batches())
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    """Two columns, or two fields of a struct, with one name are an error; case makes two names."""
+    columns = [pa.array(["a"]), pa.array([TIME]), pa.array([0.25]), pa.array([0.75])]
+    inner = pa.StructArray.from_arrays(columns[2:], ["x", "x"])
+    for last, name, message in ((columns[3], "score", "name score;"), (inner, "p", r"name p\.x;")):
+        table = pa.table([*columns[:3], last], names=["id", "time", "score", name])
+        pq.write_table(table, tmp_path / "x.parquet")
+        with pytest.raises(RecordError, match=f"two columns have the {message} rename"):
+            list(open_source(str(tmp_path / "x.parquet"), SourceOptions()).batches())
+    (batch,) = read(tmp_path, {"id": ["a"], "time": [TIME], "score": [0.25], "Score": [0.75]})
+    assert [event.score for event in batch.events] == [0.25]  # type: ignore[union-attr]
+
+
+def test_pandas_is_not_imported(tmp_path: Path) -> None:
+    """A replay from Parquet to Parquet does without pandas, which takes long to import."""
+    size = 10
+    columns = {
+        "id": [f"a{row}" for row in range(size)],
+        "time": pa.array([TIME + row for row in range(size)], pa.timestamp("ms", "UTC")),
+        "model": ["m", None] * (size // 2),
+        "score": np.arange(size) / size,
+        "label": np.arange(size) % 2,
+    }
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    words = ["replay", "x.parquet", "--delay=3", "--output=y.parquet"]
+    run = [sys.executable, "-X", "importtime", "-m", "abers_connectors", *words]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "pyarrow.lib" in imported
+    assert "pandas" not in imported
+    assert pq.ParquetFile(tmp_path / "y.parquet").metadata.num_rows == size

@@ -107,7 +107,7 @@ def test_a_source_of_a_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("scores.txt", r"scores\.txt: unknown kind of file; abers knows \.csv, \.jsonl"),
+        ("scores.txt", r"scores\.txt: unknown kind of file; abers knows \.csv, \.tsv"),
         ("redis://scores", r"unknown URL scheme redis; registered schemes: file://, s3://"),
         ("-", r"-: unknown kind of file"),
         ("scores.parquet.gz", r"a Parquet file is read from its end"),

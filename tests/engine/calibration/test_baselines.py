@@ -23,8 +23,8 @@ from abers import (
     VennAbers,
     WeightError,
 )
+from abers.arrays import LEARN, PREDICT, REMOVE
 from abers.calibration import DirectIsotonic
-from abers.reference import LEARN, PREDICT, REMOVE
 from abers.serialization import pack, seal, unpack
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.engine.cases import OPTIONS, Stream, aging, check, stream, taught
 
 from abers import InputError, NotHeldError, ScoreError, VennAbers, VennInterval, WeightError
-from abers.reference import LEARN, PREDICT, REMOVE
+from abers.arrays import LEARN, PREDICT, REMOVE
 
 EVERY_RULE = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 Pairs = tuple[list[float], list[float]]

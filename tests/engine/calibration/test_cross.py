@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EVERY_RULE = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+pytestmark = pytest.mark.native
+
 K = 3
 
 

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.oracles.elementary import geometric_mean
 
 from abers import CrossInterval, VennInterval
 from abers.calibration import brier_merge, cross_brier_merge, cross_ends, cross_log_merge
-from abers.reference.elementary import geometric_mean
+
+pytestmark = pytest.mark.native
 
 PAIRS = st.tuples(st.floats(0.0, 1.0, exclude_max=True), st.floats(2.0**-63, 1.0)).map(sorted)
 FOLDS = st.lists(PAIRS.filter(lambda pair: pair[0] < 1.0 and pair[1] > 0.0), min_size=1, max_size=9)

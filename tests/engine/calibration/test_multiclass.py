@@ -26,8 +26,8 @@ from abers import (
     VennAbers,
     WeightError,
 )
+from abers.arrays import LEARN, PREDICT, REMOVE
 from abers.calibration._coupling import PKPD
-from abers.reference import LEARN, PREDICT, REMOVE
 
 Calibrator = OneVsRest | OneVsOne
 KINDS: list[type[Calibrator]] = [OneVsRest, OneVsOne]
@@ -551,3 +551,11 @@ def test_it_tells_what_it_is(kind: type[Calibrator]) -> None:
     assert (calibrator.window, calibrator.max_age, calibrator.half_life) == (9, None, None)
     assert (calibrator.max_classes, calibrator.classes, len(calibrator)) == (5, ("a", "b"), 0)
     assert calibrator
+
+
+@pytest.mark.parametrize("half_life", [1.0, 1e300, 1e308])
+def test_a_half_life_of_any_length_is_saved(half_life: float) -> None:
+    """One-vs-one comes back with its clock also where nothing ever grows too old."""
+    calibrator = OneVsOne(["cat", "dog"], half_life=half_life)
+    calibrator.learn_one({"cat": 0.5, "dog": 0.25}, "dog", time=7.0)
+    assert OneVsOne.from_bytes(calibrator.to_bytes()) == calibrator

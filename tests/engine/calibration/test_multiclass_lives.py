@@ -15,7 +15,7 @@ from tests.engine.cases import GAPS, OPTIONS, aging
 from tests.engine.multi_oracle import MultiOracle
 
 from abers import LabelError, OneVsOne, OneVsRest, WeightError
-from abers.reference import LEARN
+from abers.arrays import LEARN
 
 LABELS = st.sampled_from(("a", "b", "c"))
 PARTS = st.sampled_from((0.0, 0.25, 1 / 3, 0.5, 2.0))

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.cases import SEEDS
+from tests.oracles import aggregation, elementary
 
 from abers import LabelError, ParameterError, ScoreError, StateError, VennAbers, checks
 from abers.backends import core
@@ -30,9 +31,10 @@ from abers.steps import EXPIRE, LEARN, PREDICT, interleaved
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from abers import reference
     from abers._core import Aggregation
     from abers.arrays import Bytes, Floats, Integers
+
+pytestmark = pytest.mark.native
 
 CLIP = 1e-6
 
@@ -73,7 +75,7 @@ def test_a_lane_is_the_exact_mixture() -> None:
         mixture.run(np.array([LEARN], np.uint8), number, np.array([label], np.uint8), two[None], p)
 
 
-def saved(mixture: Aggregation | reference.Aggregation) -> dict[str, NDArray[Any]]:
+def saved(mixture: Aggregation | aggregation.Aggregation) -> dict[str, NDArray[Any]]:
     """Return the state of a mixture as columns."""
     lanes, experts = mixture.lane_rows, mixture.experts
     columns: dict[str, Any] = {
@@ -139,7 +141,7 @@ def test_one_weight_vector_has_no_bound(delay: int) -> None:
     assert excess > 10 * delay * math.log(4.0)
 
 
-@pytest.mark.large(600, reference=250)
+@pytest.mark.large(600)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_bound_holds_for_any_order(seed: int, size: int) -> None:
     """Random delays, orders and lost labels: at most C ln(1/weight) over each expert."""
@@ -399,7 +401,7 @@ def test_scores_that_are_no_probabilities() -> None:
         calibrator.learn_one(score, 1 - int(score), number=number)
 
 
-# The native core
+# The native core against plain Python
 
 
 def steps(n: int, seed: int) -> tuple[Bytes, Integers]:
@@ -427,19 +429,16 @@ def steps(n: int, seed: int) -> tuple[Bytes, Integers]:
     return np.array(kinds, np.uint8), np.array(numbers, np.int64)
 
 
-@pytest.mark.native
 @pytest.mark.parametrize("seed", range(6))
-def test_native_equals_its_specification(seed: int) -> None:
-    """The native core has the probabilities and the state of the specification, to the bit."""
-    from abers import _core, reference  # noqa: PLC0415 - there is no native core on the reference
-
+def test_a_mixture_equals_its_oracle(seed: int) -> None:
+    """Probabilities and state are those of plain Python, to the bit."""
     kinds, numbers = steps(1_500, seed)
     rng = np.random.default_rng(seed)
     n = len(kinds)
     labels, given = rng.integers(0, 2, n).astype(np.uint8), rng.random((n, 4))
     if seed % 2:
         given[:, 0] = np.where(rng.random(n) < 0.5, labels * 0.9999999, given[:, 0])
-    native, plain = _core.Aggregation(3), reference.Aggregation(3)
+    native, plain = core.Aggregation(3), aggregation.Aggregation(3)
     for first in range(0, n, 400):
         rows = slice(first, first + 400)
         size = len(kinds[rows])
@@ -456,15 +455,12 @@ def test_native_equals_its_specification(seed: int) -> None:
             np.testing.assert_array_equal(left, right)
 
 
-@pytest.mark.native
-def test_the_logistic_function_is_the_same() -> None:
-    """The logistic function of the core equals the specification's, and is right."""
-    from abers import _core, reference  # noqa: PLC0415 - as above
-
+def test_the_logistic_function() -> None:
+    """The logistic function of the core equals that of plain Python, and is right."""
     scores = np.concatenate((np.linspace(-40, 40, 4001), [-1e300, 1e300, 0.0]))
     one, other = np.empty((2, len(scores)))
-    _core.logistics(scores, one)
-    reference.logistics(scores, other)
+    core.logistics(scores, one)
+    elementary.logistics(scores, other)
     assert one.tolist() == other.tolist()
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(one, 1.0 / (1.0 + np.exp(-scores)), rtol=1e-14, atol=1e-300)

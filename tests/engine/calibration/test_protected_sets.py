@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Make = Callable[..., Any]
 
+pytestmark = pytest.mark.native
+
 HEAVY = 1.5 * (1 << 27)  # two such weights are more than a set with a half-life takes
 FORGOTTEN = 30 * 3_000  # predictions after which the longest half-life drops a label
 
@@ -80,7 +82,6 @@ def test_a_rule_bounds_what_is_kept(make: Make, rule: dict[str, Any]) -> None:
     assert len(calibrator) <= 21 * len(np.atleast_1d(scores[0]))
 
 
-@pytest.mark.native
 @EVERY
 def test_one_label_is_refused_where_a_batch_is(make: Make) -> None:
     """Weights that were forgotten count no more, in a batch and alone; others are refused."""

@@ -12,7 +12,7 @@ import pytest
 from tests.engine.cases import check, stream
 
 from abers import CrossVennAbers, NotHeldError, VennAbers
-from abers.reference import LEARN, PREDICT
+from abers.arrays import LEARN, PREDICT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,7 +123,7 @@ def test_shared_calibrators_that_forget_stay_sound(options: dict[str, Any]) -> N
     assert 0 < len(shared) <= (shared.window or 60 * 5 * THREADS)
 
 
-@pytest.mark.large(200_000, reference=0)
+@pytest.mark.large(200_000)
 @pytest.mark.native  # plain Python holds the interpreter lock
 def test_a_call_on_arrays_releases_the_interpreter_lock(size: int) -> None:
     """While the core runs through arrays, another thread runs Python.
@@ -159,6 +159,7 @@ def test_a_call_on_arrays_releases_the_interpreter_lock(size: int) -> None:
     assert (p0[::2] <= p1[::2]).all()
 
 
+@pytest.mark.native
 @pytest.mark.usefixtures("_often")
 def test_shared_folds_equal_sequential_ones() -> None:
     """Threads that share a cross calibrator leave what one thread would have left."""

@@ -16,7 +16,7 @@ import pytest
 from tests.engine.validity import EDGES, miscalibrated
 
 from abers import VennAbers
-from abers.reference import LEARN, PREDICT, REMOVE
+from abers.arrays import LEARN, PREDICT, REMOVE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from tests.engine.cases import BEYOND, EXTREMES, LABELS, SCORES, WORKED, observa
 from tests.engine.oracle import Oracle
 
 from abers import IsotonicFit, NotHeldError, VennAbers, VennInterval
-from abers.reference import LEARN, PREDICT, REMOVE
+from abers.arrays import LEARN, PREDICT, REMOVE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

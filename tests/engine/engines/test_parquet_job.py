@@ -53,7 +53,7 @@ def rows_of(model: str, times: Sequence[int], **other: object) -> pa.Table:
     return pa.table({**rows, **other})
 
 
-@pytest.mark.large(3_000, reference=300)
+@pytest.mark.large(3_000)
 @pytest.mark.parametrize("shards", [1, 3, 100])
 def test_any_shards_give_the_outputs_of_one_processor(
     tmp_path: Path, shards: int, size: int

@@ -21,18 +21,6 @@ COLUMNS: list[tuple[dict[str, Any], type[InputError], str]] = [
     ({"y": [0, 2], "p": [0.1, 0.2]}, LabelError, "row 1: label 2 is not 0 or 1; map the positive"),
     ({"y": [0, -1], "p": [0.1, 0.2]}, LabelError, "row 1: label -1 is not 0 or 1; map"),
     ({"y": ["no", "yes"], "p": [0.1, 0.2]}, LabelError, "row 0: label 'no' is not 0 or 1; map"),
-    ({"y": [0, None], "p": [0.1, 0.2]}, LabelError, "row 1: label None is not .* drop rows whose"),
-    ({"y": [0, NAN], "p": [0.1, 0.2]}, LabelError, "row 1: label nan is not .* drop rows whose"),
-    (
-        {"y": pd.Series([1, None], dtype="Int64"), "p": [0.1, 0.2]},
-        LabelError,
-        "row 1: label .* drop rows whose label",
-    ),
-    (
-        {"y": np.ma.array([0, 1], mask=[False, True]), "p": [0.1, 0.2]},
-        LabelError,
-        "row 1: label nan .* drop rows whose label",
-    ),
     ({"y": [0.1, 0.9], "p": [0, 1]}, LabelError, "row 0: label 0.1 .* labels are the first"),
     ({"y": 1, "p": [0.5]}, ParameterError, r"y must be one-dimensional, not of shape \(\)"),
     ({"y": [[0], [1]], "p": [0.1, 0.2]}, ParameterError, r"y must be one-dimensional.*\[:, 1\]"),
@@ -44,6 +32,20 @@ COLUMNS: list[tuple[dict[str, Any], type[InputError], str]] = [
         {"y": [0, 1], "p": [[0.9, 0.1], [0.8, 0.2]]},
         ParameterError,
         r"p must be one-dimensional, not of shape \(2, 2\); pass one column, such as p\[:, 1\]",
+    ),
+]
+UNKNOWN: list[tuple[dict[str, Any], type[InputError], str]] = [
+    ({"y": [0, None], "p": [0.1, 0.2]}, LabelError, "row 1: label None is not .* drop rows whose"),
+    ({"y": [0, NAN], "p": [0.1, 0.2]}, LabelError, "row 1: label nan is not .* drop rows whose"),
+    (
+        {"y": pd.Series([1, None], dtype="Int64"), "p": [0.1, 0.2]},
+        LabelError,
+        "row 1: label .* drop rows whose label",
+    ),
+    (
+        {"y": np.ma.array([0, 1], mask=[False, True]), "p": [0.1, 0.2]},
+        LabelError,
+        "row 1: label nan .* drop rows whose label",
     ),
 ]
 OTHERS: list[tuple[dict[str, Any], type[InputError], str]] = [
@@ -73,7 +75,19 @@ def test_a_mistake_is_named(columns: dict[str, Any], error: type[InputError], me
         abers.report(**columns)
 
 
-@pytest.mark.parametrize(("columns", "error", "message"), COLUMNS)
+@pytest.mark.parametrize(("columns", "error", "message"), UNKNOWN)
+def test_a_monitor_takes_labels_that_came(
+    columns: dict[str, Any], error: type[InputError], message: str
+) -> None:
+    """A monitor refuses rows whose label is not known yet; a report leaves them out."""
+    with pytest.raises(error, match=message):
+        abers.monitor().update(**columns)
+    found = abers.report(**columns)
+    assert (found.labels, found.unlabelled) == (1, 1)
+    assert "Rows without a label yet, which are not scored: 1." in str(found)
+
+
+@pytest.mark.parametrize(("columns", "error", "message"), [*COLUMNS, *UNKNOWN])
 def test_a_figure_names_the_same(
     columns: dict[str, Any], error: type[InputError], message: str
 ) -> None:

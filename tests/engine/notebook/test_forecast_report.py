@@ -293,3 +293,31 @@ def test_without_plotly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(MissingExtraError, match="abers\\[plots\\]"):
         report.save(tmp_path / "report.html")
     assert [one.name for one in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_rows_whose_label_is_not_known_yet() -> None:
+    """They are counted and not scored, and groups and times keep their rows."""
+    y, p = [0, None, 1, float("nan")], [0.25, 0.5, 0.75, 0.5]
+    found = abers.report(y, p, time=[4, 3, 2, 1], model=["a", "b", "c", "c"])
+    known = abers.report([0, 1], [0.25, 0.75], time=[4, 2], model=["a", "c"])
+    assert (found.labels, found.unlabelled, found.brier) == (2, 2, known.brier)
+    assert found.verdict == known.verdict
+    assert found.verdicts == known.verdicts
+    assert found.notes == ("Rows without a label yet, which are not scored: 2.",)
+
+
+def test_columns_that_are_in_doubt(tmp_path: Path) -> None:
+    """Text, page and JSON say which column may not be what it seems."""
+    path = tmp_path / "report.json"
+    for y, p, sentence in (
+        ([0] * 30, [0.25] * 30, "None of the 30 labels is 1"),
+        ([1] * 30, [0.25] * 30, "All 30 labels are 1"),
+        ([0, 1] * 15, [0, 1] * 15, "All scores are 0 or 1"),
+        ([0, 1] * 50, [0.75, 0.25] * 50, "Labels 1 are rarer where scores are higher"),
+    ):
+        found = abers.report(y, p)
+        assert sentence in str(found)
+        assert sentence in found._repr_html_()
+        found.save(path)
+        assert sentence in json.loads(path.read_text())["notes"][0]
+    assert abers.report([0, 1] * 50, [0.25, 0.75] * 50).notes == ()

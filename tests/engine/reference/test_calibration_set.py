@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from abers import reference
-from abers.reference import CalibrationSet, decayed, pool
+from abers.arrays import LEARN, ONE, PREDICT, REMOVE
+from abers.reference.calibration_set import CalibrationSet, decayed, pool
 
 GROUPS = st.lists(
     st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 40)).filter(any), max_size=30
@@ -73,7 +73,7 @@ def test_a_change_of_scale_shifts_bits_out(
     assert decayed(weight, time, half_life, exponent - 3) == before << 3
 
 
-@pytest.mark.parametrize("weight", [1, 3, reference.ONE, (1 << 57) - 1])
+@pytest.mark.parametrize("weight", [1, 3, ONE, (1 << 57) - 1])
 def test_whole_half_lives_are_exact(weight: int) -> None:
     """After whole half-lives nothing is rounded but what falls below one unit."""
     for k in (0, 1, 17, 30):
@@ -85,7 +85,7 @@ def test_run_stops_at_the_first_refusal() -> None:
     """`run` returns the number of steps that it did, and does not touch the rest."""
     held = CalibrationSet()
     p0, p1 = np.full(4, np.nan), np.full(4, np.nan)
-    steps = np.array([reference.LEARN, reference.PREDICT, reference.REMOVE, reference.PREDICT])
+    steps = np.array([LEARN, PREDICT, REMOVE, PREDICT])
     scores, labels = np.full(4, 0.5), np.array([1, 0, 0, 0], np.uint8)
     assert held.run(steps.astype(np.uint8), scores, labels, None, None, p0, p1) == 2
     assert np.isnan(p0).tolist() == [True, False, True, True]

@@ -143,7 +143,10 @@ def test_what_is_refused_changes_nothing() -> None:
     for level in (0.0, 1.0, math.nan):
         with pytest.raises(ParameterError, match="level"):
             CoverageTracker(level, SUPPORT)
-    for support in [(1.0, 1.0), (0.0, math.inf), (-1.7e308, 1.7e308)]:
+    for support in [
+        *((1.0, 1.0), (0.0, math.inf), (-1.7e308, 1.7e308), (-8e307, 8e307)),
+        *((0.0, 2e290), (-2e290, 0.0), (0.0, 3e-310), (0.0, 5e-324)),
+    ]:
         with pytest.raises(ParameterError, match="support"):
             CoverageTracker(0.8, support)
     with pytest.raises(ParameterError, match="negative; give a number of 0 or more"):
@@ -162,6 +165,21 @@ def test_what_is_refused_changes_nothing() -> None:
         with pytest.raises(ParameterError, match="number"):
             tracker.predict_one(4.0, 6.0, number=number)  # type: ignore[arg-type]
     assert tracker.to_bytes() == before
+
+
+@pytest.mark.parametrize("support", [(-1e290, 1e290), (0.0, 1e290), (0.0, 1e-290)])
+@pytest.mark.parametrize("level", [5e-324, 0.5, math.nextafter(1.0, 0.0)])
+def test_the_widest_and_the_narrowest_supports(support: tuple[float, float], level: float) -> None:
+    """Intervals, margin and state stay numbers, whatever is covered."""
+    tracker = CoverageTracker(level, support, slack=1e308)
+    for number in range(200):
+        ends = (support[0], support[0]) if number % 3 else support
+        served = tracker.predict_one(*ends, number=number)
+        assert not math.isnan(served.low)
+        assert not math.isnan(served.high)
+        tracker.learn_one(support[1], number=number)
+        assert math.isfinite(tracker.margin)
+    assert CoverageTracker.from_bytes(tracker.to_bytes()) == tracker
 
 
 def test_a_restart_changes_nothing() -> None:

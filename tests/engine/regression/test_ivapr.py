@@ -22,7 +22,7 @@ from abers import (
     VennAbers,
     WeightError,
 )
-from abers.reference import LEARN, PREDICT, REMOVE
+from abers.arrays import LEARN, PREDICT, REMOVE
 from abers.regression import IVAPR
 from abers.regression.ivapr import Quantiles
 

@@ -13,8 +13,9 @@ from tests.engine.oracle import units
 from tests.engine.regression.oracle import RegressionOracle, naive_steps
 
 from abers import reference
+from abers.arrays import LEARN, ONE, PREDICT, REMOVE
 from abers.backends import core
-from abers.reference import LEARN, ONE, PREDICT, REMOVE
+from abers.reference.calibration_set import pool
 
 RULES: dict[str, tuple[int, float, float]] = {
     "unlimited": (0, 0.0, 0.0),
@@ -204,7 +205,7 @@ def test_leave_one_out() -> None:
                 (s, (int(np.sum(labels[scores == s] <= t)), int(np.sum(labels[scores == s] > t))))
                 for s in np.unique(scores).tolist()
             ]
-            fit = next(b for b in reference.pool(groups) if b.upper >= score)
+            fit = next(b for b in pool(groups) if b.upper >= score)
             mine = (upper if label <= t else lower)[np.searchsorted(thresholds, t, "right") - 1]
             assert mine == (fit.weight - fit.positives) / fit.weight
         held.learn(score, label)

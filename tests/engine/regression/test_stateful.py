@@ -19,7 +19,7 @@ from tests.engine.cases import GAPS, WEIGHTS
 from tests.engine.regression.oracle import RegressionOracle
 
 from abers import NotHeldError
-from abers.reference import LEARN, PREDICT
+from abers.arrays import LEARN, PREDICT
 from abers.regression import IVAPR
 
 SCORES = st.sampled_from((0.1, 0.2, 1 / 3, 0.5, -1e308, 5e-324))

@@ -45,7 +45,7 @@ DELAY = 50
 KINDS = [
     registry.find(name, "binary")
     for name in registry.names("binary")
-    if name not in registry.FOLDED
+    if registry.capabilities(name, "binary").score != "folds"
 ]
 
 

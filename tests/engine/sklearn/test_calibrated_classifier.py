@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 from river import tree
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -26,9 +27,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
+    GroupShuffleSplit,
     ShuffleSplit,
     StratifiedKFold,
     cross_val_score,
+    cross_validate,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -300,7 +304,7 @@ def test_weights_reach_estimator_and_calibrators(k: int, cv: Any) -> None:  # no
     if cv == "prefit":
         splits: list[Any] = [(None, np.arange(200))]
     elif cv == "split":
-        splits = model._splits(X[:200], y[:200], y[:200])  # noqa: SLF001 - tested above
+        splits = model._splits(X[:200], y[:200], y[:200], None)  # noqa: SLF001 - tested above
     else:
         splits = [*StratifiedKFold(3).split(X[:200], y[:200])]
     for (train, test), estimator, own in zip(
@@ -433,6 +437,84 @@ def test_prefit_needs_a_fitted_estimator() -> None:
     assert cross_val_score(frozen, X, y, cv=3).min() > 0.5
     grid = GridSearchCV(VennAbersCalibratedClassifier(GaussianNB()), {"cv": ["split", 3]}, cv=3)
     assert grid.fit(X, y).predict_proba(X).shape == (300, 2)
+
+
+@pytest.mark.parametrize("cv", ["split", "prefit", 3])
+@pytest.mark.parametrize(
+    "wrapped", [lambda one: one, lambda one: make_pipeline("passthrough", one)]
+)
+def test_a_frozen_estimator_is_fitted(cv: Any, wrapped: Callable[[Any], Any]) -> None:  # noqa: ANN401
+    """It trains never, so that all observations calibrate it, in a clone too, as with prefit."""
+    X, y = data()
+    fitted = GaussianNB().fit(X[:100], y[:100])
+    same = VennAbersCalibratedClassifier(fitted, cv="prefit").fit(X[100:], y[100:])
+    model = VennAbersCalibratedClassifier(wrapped(FrozenEstimator(fitted)), cv=cv)
+    for one in (model, clone(model)):
+        found = one.fit(X[100:], y[100:]).predict_proba(X)
+        assert (found == same.predict_proba(X)).all()
+
+
+def test_a_frozen_estimator_that_is_not_fitted() -> None:
+    """The error says that nothing fits it."""
+    frozen = FrozenEstimator(GaussianNB())
+    with pytest.raises(NotFittedError, match="fit it on other observations, then freeze it"):
+        VennAbersCalibratedClassifier(frozen).fit(*data())
+
+
+def test_the_remedies_of_a_fitted_estimator_work() -> None:
+    """Both the clone and prefit that the error names can be fitted."""
+    X, y = data()
+    fitted = GaussianNB().fit(X, y)
+    with pytest.raises(ParameterError, match=r"cv='prefit'.*sklearn\.base\.clone\(estimator\)"):
+        VennAbersCalibratedClassifier(fitted).fit(X, y)
+    VennAbersCalibratedClassifier(fitted, cv="prefit").fit(X, y)
+    VennAbersCalibratedClassifier(clone(fitted)).fit(X, y)
+
+
+def test_groups_are_never_divided() -> None:
+    """Folds and the split keep the rows of a group together, as the splitter by hand does."""
+    X, y = data()
+    groups = np.arange(300) % 10
+    folds = [*GroupKFold(3).split(X, y, groups)]
+    by_hand = VennAbersCalibratedClassifier(GaussianNB(), cv=folds).fit(X, y)
+    model = VennAbersCalibratedClassifier(GaussianNB(), cv=GroupKFold(3)).fit(X, y, groups=groups)
+    assert (model.predict_proba(X) == by_hand.predict_proba(X)).all()
+    split = GroupShuffleSplit(1, test_size=0.25, random_state=0)
+    by_hand = VennAbersCalibratedClassifier(GaussianNB(), cv=[*split.split(X, y, groups)])
+    model = VennAbersCalibratedClassifier(GaussianNB()).fit(X, y, groups=groups)
+    assert (model.predict_proba(X) == by_hand.fit(X, y).predict_proba(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("cv", "groups", "message"),
+    [
+        (3, np.arange(300) % 10, r"cv=3 divides groups; .*cv=sklearn\.model_selection\.GroupKFold"),
+        ("split", np.zeros(300), r"'split' needs two groups"),
+        (GroupKFold(3), None, r"GroupKFold.* needs groups; pass them, fit\(X, y, groups=…\)"),
+    ],
+)
+def test_groups_that_cannot_be_kept(cv: Any, groups: Any, message: str) -> None:  # noqa: ANN401
+    """Groups that the folds would divide, one group, and none where some are needed are errors."""
+    with pytest.raises(ParameterError, match=message):
+        VennAbersCalibratedClassifier(GaussianNB(), cv=cv).fit(*data(), groups=groups)
+
+
+def test_groups_of_another_length() -> None:
+    """Groups without a row each are scikit-learn's own error."""
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        VennAbersCalibratedClassifier(GaussianNB()).fit(*data(), groups=np.arange(5))
+
+
+def test_groups_are_routed() -> None:
+    """Metadata routing of scikit-learn hands the groups of a cross-validation on to `fit`."""
+    X, y = data()
+    groups = np.arange(300) % 10
+    model = VennAbersCalibratedClassifier(GaussianNB(), cv=GroupKFold(3))
+    with config_context(enable_metadata_routing=True):
+        found = cross_validate(
+            model.set_fit_request(groups=True), X, y, params={"groups": groups}, cv=3
+        )
+    assert found["test_score"].min() > 0.5
 
 
 @pytest.mark.parametrize("k", [2, 3])

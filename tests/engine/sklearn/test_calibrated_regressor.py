@@ -19,7 +19,7 @@ from sklearn.datasets import make_regression
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -266,6 +266,30 @@ def test_a_fitted_estimator_is_never_refitted() -> None:
     grid = GridSearchCV(VennAbersCalibratedRegressor(pipeline), {"calibration_size": [0.3, 0.5]})
     assert grid.fit(X, y).predict(X).shape == (300,)
     assert not hasattr(pipeline[-1], "coef_")
+
+
+@pytest.mark.parametrize("cv", ["split", "prefit"])
+def test_a_frozen_estimator_is_fitted(cv: str) -> None:
+    """It trains never, so that all observations calibrate it, as with prefit."""
+    X, y = data()
+    fitted = Ridge().fit(X[:100], y[:100])
+    same = VennAbersCalibratedRegressor(fitted, cv="prefit").fit(X[100:], y[100:])
+    model = VennAbersCalibratedRegressor(FrozenEstimator(fitted), cv=cv).fit(X[100:], y[100:])
+    assert (model.predict_interval(X) == same.predict_interval(X)).all()
+
+
+def test_groups_are_never_divided() -> None:
+    """The rows of a group train, or calibrate, all of them."""
+    X, y = data()
+    groups = np.arange(300) // 30
+    split = GroupShuffleSplit(1, test_size=0.25, random_state=0)
+    [(train, test)] = split.split(X, y, groups)
+    model = VennAbersCalibratedRegressor(Ridge()).fit(X, y, groups=groups)
+    fitted = Ridge().fit(X[train], y[train])
+    by_hand = VennAbersCalibratedRegressor(fitted, cv="prefit").fit(X[test], y[test])
+    assert (model.predict_interval(X) == by_hand.predict_interval(X)).all()
+    with pytest.raises(ParameterError, match="'split' needs two groups"):
+        VennAbersCalibratedRegressor(Ridge()).fit(X, y, groups=np.zeros(300))
 
 
 def test_before_fit_there_is_no_prediction() -> None:

@@ -104,6 +104,9 @@ COUNTERS = (
     "forgotten",
     *(f"dead:{reason}" for reason in REASONS),
 )
+ENTRY_BYTES = (180, 110, 110)
+"""Bytes of a pending observation with its prediction, of an early label and of a finished id, each
+without id and features."""
 
 
 class Stored(NamedTuple):
@@ -489,7 +492,8 @@ class Naive:
         """Count the bytes of ids and features, and of weights and forecasts of experts."""
         held: list[Any] = [*self.pending, *self.early, *self.finished]
         size = sum(len(one.id.encode()) for one in held)
-        size += 180 * len(self.pending) + 110 * (len(self.early) + len(self.finished))
+        counts = (len(self.pending), len(self.early), len(self.finished))
+        size += sum(n * each for n, each in zip(counts, ENTRY_BYTES, strict=True))
         if self.settings.protected:
             rules = (self.settings.window, self.settings.max_age, self.settings.half_life)
             experts = 7 + any(rule is not None for rule in rules)

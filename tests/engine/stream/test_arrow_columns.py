@@ -101,3 +101,15 @@ def test_numbers_and_nulls(array: Any, values: list[Any]) -> None:  # noqa: ANN4
 def test_what_numpy_lacks(array: Any) -> None:  # noqa: ANN401
     """Nested values, times without a zone and strings that are not UTF-8 have no column."""
     assert numpy_column(array) is None
+
+
+def test_a_decimal_is_the_nearest_float() -> None:
+    """Decimals of every width become the float that is nearest, as Python reads their digits."""
+    texts = ["0.1", "-0.29", "9007199254740993.5", "0.30000000000000004", "123456789.987654321"]
+    for kind in (pa.decimal128(38, 17), pa.decimal256(60, 17)):
+        array = pa.array([*map(Decimal, texts), None], kind)
+        found = numpy_column(array)
+        assert found is not None
+        assert found.values[:-1].tolist() == [*map(float, texts)]
+        assert found.valid is not None
+        assert found.valid.tolist() == [True] * 5 + [False]

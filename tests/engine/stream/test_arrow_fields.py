@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import fields
 from typing import Any
 
@@ -230,6 +231,21 @@ def test_what_is_no_table() -> None:
     """Anything but a table is refused."""
     with pytest.raises(ParameterError, match="int is not a table of Arrow"):
         Events.from_arrow(3)
+
+
+def test_two_columns_of_one_name() -> None:
+    """Two columns of one name are an error, also in a frame of pandas; case makes two names."""
+    table = pa.table([["a"], [1], [0.25], [0.75]], names=["id", "time", "score", "score"])
+    tables: list[Any] = [table, table.to_batches()[0]]
+    if (pandas := importlib.util.find_spec("pandas")) is not None and pandas.loader:
+        frame = table.rename_columns(["id", "time", "score", "other"]).to_pandas()
+        frame.columns = table.column_names
+        tables.append(frame)
+    for one in tables:
+        with pytest.raises(ParameterError, match="two columns have the name score; rename one"):
+            Events.from_arrow(one)
+    (event,) = Events.from_arrow(table.rename_columns(["id", "time", "score", "Score"]))
+    assert event.score == 0.25  # type: ignore[union-attr]
 
 
 def test_no_rows() -> None:

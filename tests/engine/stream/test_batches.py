@@ -107,7 +107,7 @@ def test_nothing_comes_of_an_empty_batch() -> None:
 
 
 @pytest.mark.parametrize("forgetting", FORGETTING[1:], ids=str)
-@pytest.mark.large(1_500, reference=500)
+@pytest.mark.large(1_500)
 def test_long_streams(forgetting: dict[str, int], size: int) -> None:
     """Batches of any size give the same over a long stream with delayed labels."""
     spans: dict[str, Any] = {
@@ -139,7 +139,7 @@ def test_long_streams(forgetting: dict[str, int], size: int) -> None:
     assert min(counters[n] for n in ("expired", "evicted", "early_labels", "forgotten")) > 0
 
 
-@pytest.mark.large(3_000, reference=600)
+@pytest.mark.large(3_000)
 def test_long_stream_is_the_naive_one(size: int) -> None:
     """A long stream of several models gives what the naive processor gives."""
     settings = Settings(label_timeout=2_000, max_pending=20, max_early=4, dedup_max_ids=200)

@@ -1,4 +1,4 @@
-"""The clocks of models, `abers.reference.clock`: one wrong time does no harm, honest gaps pass.
+"""The clocks of models, `abers._core`: one wrong time does no harm, honest gaps pass.
 
 The bound that these tests state: a record with a wrong time, whatever it is and wherever it comes,
 makes what waits and what calibrators remember older by at most `Settings.jump`, a tenth of the

@@ -5,6 +5,8 @@ Columns are one more way to hold a list, so both give the same values of the sam
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -13,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers.stream import Event, Events, Label, Observation, Prediction, Rows
+from abers import ParameterError
+from abers.stream import Event, Events, Label, Observation, Outcome, Prediction, Processor, Rows
 from abers.stream.columns import column, objects
 
 VALUES: Any = st.one_of(
@@ -52,8 +55,14 @@ SLICES = st.slices(8)
 
 
 def typed(events: Any) -> list[Any]:  # noqa: ANN401
-    """Return the fields of events with their types, as 1, 1.0 and True are equal."""
-    return [(type(e), [(type(v), v) for v in msgspec.structs.astuple(e)]) for e in events]
+    """Return the plain fields of events with their types, as 1, 1.0 and True are equal."""
+    rows = [(type(e), [*map(plain, msgspec.structs.astuple(e))]) for e in events]
+    return [(kind, [(type(value), value) for value in values]) for kind, values in rows]
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401
+    """Return a number of NumPy as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @given(BATCHES)
@@ -178,3 +187,47 @@ def test_outputs_come_back(made: list[Prediction], part: slice, extra: bool) -> 
     assert [rows[i] for i in range(len(kept))] == kept
     assert list(rows[part]) == kept[part]
     assert list(rows.take(np.arange(len(kept))[part])) == kept[part]
+
+
+def test_values_of_other_libraries_become_plain() -> None:
+    """Numbers, texts and times of NumPy, pandas and decimal are read as those of Python."""
+    pd = pytest.importorskip("pandas")
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    extra = {"a": np.float32(0.5), "b": [np.int8(3)], "c": pd.Timestamp(moment), "d": pd.NaT}
+    given_: list[Event] = [
+        Observation(
+            np.str_("a"),
+            np.int64(5),  # type: ignore[arg-type]
+            np.str_("m"),
+            Decimal("0.1"),
+            {"f": np.float64(2.5)},
+            np.str_("s"),
+            np.uint16(7),  # type: ignore[arg-type]
+            extra,
+        ),
+        Label("a", np.int32(9), "m", value=np.True_),  # type: ignore[arg-type]
+    ]
+    plain_extra = {"a": 0.5, "b": [3], "c": moment, "d": None}
+    expected: list[Event] = [
+        Observation("a", 5, "m", 0.1, {"f": 2.5}, "s", 7, plain_extra),
+        Label("a", 9, "m", value=True),
+    ]
+    assert typed(Events.of(given_)) == typed(expected)
+    processor, one_by_one = Processor(), Processor()
+    outputs = processor.process_many(given_)
+    assert [type(one) for one in outputs] == [Prediction, Outcome]
+    assert [out for event in given_ for out in one_by_one.process(event)] == outputs
+    assert msgspec.json.decode(msgspec.json.encode(outputs[0]))["extra"]["a"] == 0.5
+
+
+def test_an_extra_field_that_json_cannot_hold_changes_nothing() -> None:
+    """An extra field without a form in JSON is an error, and the state is as before."""
+    pd = pytest.importorskip("pandas")
+    processor = Processor()
+    before = processor.state_bytes()
+    for value in (object(), np.timedelta64(5, "s"), pd.NA):
+        event = Observation("a", 5, score=0.5, extra={"a": value})
+        for call in (processor.process, lambda one: processor.process_many([one])):
+            with pytest.raises(ParameterError, match="cannot be encoded"):
+                call(event)
+    assert processor.state_bytes() == before

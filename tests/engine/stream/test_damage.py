@@ -145,6 +145,31 @@ def test_entries_of_the_pending_store(store: int, column: int, kind: str, wrong:
         one.restored(one.with_state(state))
 
 
+@pytest.mark.parametrize(
+    ("name", "place", "wrong", "why"),
+    [
+        ("plain", -1, 0.0, "predictions that wait"),
+        ("plain", -1, 1.0, "predictions that wait"),
+        ("none", -1, 0.0, "predictions that wait"),
+        ("protected", -2, 1.0, "predictions that wait"),
+        *(("protected", -1, wrong, "numbers") for wrong in (-1.0, 0.5, 2.0**53, float("nan"))),
+        ("protected classes", -1, -1.0, "numbers"),
+    ],
+)
+def test_rows_that_wait(name: str, place: int, wrong: float, why: str) -> None:
+    """A probability that no calibrator serves, and a number of no observation, are refused."""
+    one = damage.made(name)
+
+    def replaced(data: bytes) -> bytes:
+        values = np.frombuffer(data, "<f8").copy()
+        values[place] = wrong
+        return values.tobytes()
+
+    state = changed(one.state, ("rows",), replaced)
+    with pytest.raises(StateError, match=f"inconsistent.*({why})"):
+        one.restored(one.with_state(state))
+
+
 def test_entries_out_of_order() -> None:
     """The oldest comes first in a store, for it goes first."""
     one = damage.made("plain")
@@ -172,8 +197,10 @@ def test_an_entry_that_is_seen_to_be_wrong_changes_nothing() -> None:
     for wrong in (
         {"times": _column("<i8", 2**53)},
         {"scores": _column("<f8", float("nan"))},
-        {"predictions": _column("<f8", 0.75, 0.25)},
-        {"predictions": _column("<f8", float("nan"), 1.0)},
+        {"predictions": _column("<f8", 0.75, 0.25, 0.5)},
+        {"predictions": _column("<f8", float("nan"), 1.0, 0.5)},
+        {"predictions": _column("<f8", 0.25, 0.75, 1.0)},
+        {"predictions": _column("<f8", 0.25, 0.75, float("nan"))},
         {"n_labels": _column("<i8", -1)},
         {"keys": _column("<u4", 1)},
         {"new_keys": [("nobody", "")]},

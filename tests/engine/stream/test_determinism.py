@@ -9,7 +9,6 @@ from hashlib import blake2b
 
 import msgspec
 import pytest
-from tests.engine.cases import native_exists
 from tests.engine.stream.cases import Scorer, stream
 
 from abers.stream import Processor, Settings
@@ -51,9 +50,3 @@ def test_hash_seed() -> None:
     here = digests()
     assert len(set(here)) == len(here)
     assert elsewhere(PYTHONHASHSEED="1") == elsewhere(PYTHONHASHSEED="2") == here
-
-
-@pytest.mark.skipif(not native_exists(), reason="there is no native core")
-def test_backend() -> None:
-    """Outputs and state are the same on both backends."""
-    assert elsewhere(ABERS_BACKEND="native") == elsewhere(ABERS_BACKEND="reference")

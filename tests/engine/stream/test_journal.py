@@ -6,6 +6,7 @@ whatever batches, from the beginning or from a snapshot between them.
 
 from __future__ import annotations
 
+import math
 from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from abers.stream import (
     Events,
     JournalEntry,
     Observation,
+    Outcome,
     Outputs,
     Processor,
     Settings,
@@ -258,12 +260,19 @@ def test_nothing_is_scored_again() -> None:
 
 
 def test_nothing_is_predicted_again() -> None:
-    """Predictions are taken from the entry, whatever they are."""
+    """Predictions are taken from the entry; what settles and monitors them has these, too."""
     live, other = Processor(), Processor()
-    _, entry = live.process_logged(Events.of([obs("a", score=0.25), lab("a")]))
-    predictions = np.array([0.125, 0.375]).tobytes()
-    outputs = other.apply(msgspec.structs.replace(entry, predictions=predictions))
-    assert (outputs.predictions[0].p0, outputs.predictions[0].p1) == (0.125, 0.375)
+    _, entry = live.process_logged(Events.of([obs("a", score=0.25)]))
+    predictions = np.array([0.125, 0.375, 0.75]).tobytes()
+    issued = other.apply(msgspec.structs.replace(entry, predictions=predictions)).predictions[0]
+    assert (issued.p0, issued.p1, issued.p) == (0.125, 0.375, 0.75)
+    restored = Processor.restore(other.snapshot())
+    for one in (other, restored):
+        (outcome,) = one.process(lab("a"))
+        assert isinstance(outcome, Outcome)
+        assert (outcome.p0, outcome.p1, outcome.p) == (0.125, 0.375, 0.75)
+        assert one.monitor is not None
+        assert one.monitor.views()["calibrated"]["log_loss"] == -math.log(0.75)
 
 
 def test_what_is_settled() -> None:

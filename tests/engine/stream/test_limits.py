@@ -8,7 +8,7 @@ from collections import Counter
 import msgspec
 import pytest
 from tests.engine.stream.cases import MODELS, Scorer, stream
-from tests.engine.stream.naive import COUNTERS
+from tests.engine.stream.naive import COUNTERS, ENTRY_BYTES
 from tests.engine.stream.replies import (
     NOW,
     counted,
@@ -20,7 +20,6 @@ from tests.engine.stream.replies import (
     processor,
 )
 
-from abers.reference.stored_entry import ENTRY_BYTES
 from abers.stream import Event, Label, Observation, Processor, Settings
 
 PENDING_BYTES = ENTRY_BYTES[0]
@@ -210,7 +209,6 @@ def test_what_experts_keep_counts(settings: Settings, kept: int) -> None:
     assert (p.counters["evicted"], p.counters["forgotten"], p.waiting[0]) == (1, 1, 2)
 
 
-@pytest.mark.native
 def test_long_ids_take_no_more_than_the_bytes_allowed() -> None:
     """Two thousand ids of 200 bytes with labels hold no more than `max_bytes` allows."""
     p = processor(max_bytes=100_000)

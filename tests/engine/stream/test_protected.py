@@ -206,7 +206,7 @@ def test_which_probability_is_predicted(options: dict[str, Any], protected: bool
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"probability": "raw"}, "'raw' is none of protected, merged"),
+        ({"probability": "raw"}, "unknown probability 'raw'; use one of 'protected', 'merged'"),
         ({"probability": "protected", "calibrator": "platt"}, "ivap, .*not for 'platt'"),
         ({"probability": "protected", "calibrator": "a.b:C"}, "not for 'a.b:C'"),
         ({"probability": "protected", "task": "regression"}, "not for 'ivapr'"),

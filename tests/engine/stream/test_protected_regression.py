@@ -284,13 +284,13 @@ def test_a_snapshot_of_another_first_weight() -> None:
 
 
 def test_damaged_rows_are_refused() -> None:
-    """A saved prediction has ascending quantiles, and the number of an observation."""
+    """A saved prediction has ascending quantiles."""
     task = make_task(SETTINGS)
     processor = Processor(SETTINGS)
     processor.process_many(events(20, 5))
-    rows = processor._state.calibration.rows[1:5, 1:].copy()  # noqa: SLF001
+    rows = processor._state.calibration.rows[1:5, 1:-1].copy()  # noqa: SLF001
     assert task.are_predictions(rows)
-    for column, value in ((0, 11.0), (1, math.nan), (-1, -1.0), (-1, 0.5), (-1, math.nan)):
+    for column, value in ((0, 11.0), (1, math.nan), (-1, math.nan)):
         bad = rows.copy()
         bad[2, column] = value
         assert not task.are_predictions(bad)

@@ -113,7 +113,13 @@ def test_unknown_settings_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"task": "ordinal"}, "task='ordinal' is none of binary, multiclass, regression"),
+        (
+            {"task": "ordinal"},
+            "unknown task 'ordinal'; use one of 'binary', 'multiclass', 'regression'",
+        ),
+        ({"scores": "probabilities"}, "unknown scores 'probabilities'; use one of 'probability'"),
+        ({"scores": ["any"]}, "unknown scores .*any.*; use one of"),
+        ({"scores": None}, "unknown scores None; use one of"),
         ({"task": "multiclass"}, r"classes=\(\) are not two or more"),
         ({"task": "multiclass", "classes": ("a",)}, "two or more"),
         ({"task": "multiclass", "classes": ("a", "b", "a")}, "different"),
@@ -143,7 +149,7 @@ def test_unknown_settings_are_refused() -> None:
         ({"distributions": "full"}, "belong to a regression task"),
         (
             {"task": "regression", "distributions": True},
-            "distributions=True is none of none, scored",
+            "unknown distributions True; use one of 'none', 'scored'",
         ),
         (
             {"task": "regression", "support": (0.0, 1.0)},

@@ -25,7 +25,8 @@ def test_what_is_settled_is_put_out(
     parts = [events[start:end] for start, end in pairwise([0, *sorted(cuts), len(events)])]
     batches = [processor.process_batch(Events.of(part)).settled_batch for part in parts if part]
     settled = [one.scored for one in batches if one is not None]
-    assert sum(map(len, settled)) == processor.counters["labels"]
+    counters = processor.counters
+    assert sum(map(len, settled)) == counters["labels"] + counters["assumed"]
     if (monitor := processor.monitor) is not None and any(map(len, settled)):
         mine = make_task(settings).monitor()
         for one in settled:

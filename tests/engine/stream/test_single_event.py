@@ -127,7 +127,7 @@ def test_learner(made: list[Event]) -> None:
 
 @pytest.mark.once
 @pytest.mark.parametrize("scores", ["any", "probability"])
-@pytest.mark.large(1_200, reference=1_200)
+@pytest.mark.large(1_200)
 def test_long_stream(scores: Any, size: int) -> None:  # noqa: ANN401
     """Over a long stream, on which alarms are raised, outputs, alarms and state are the same."""
     settings = Settings(

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers import backend
 from abers.monitoring import TaskMonitor, VerdictSequence
 from abers.stream import Events, Label, Observation, Processor, Settings
 
 N = 6_000
-FEW = 300 if backend() == "native" else 60  # the reference is a hundred times slower
+FEW = 300
 
 
 def stream(odds: float, n: int = N, seed: int = 1, model: str = "m") -> Events:

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from abers import registry
+from abers.calibration.lane_mixture import LaneMixture
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.columns import Rows, objects
+from abers.stream.setting_values import FORGETTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +45,7 @@ __all__ = [
 ]
 
 _OPTIONS = (
-    *("window", "max_age", "half_life", "folds", "classes", "max_classes", "refit"),
+    *(*FORGETTING, "folds", "classes", "max_classes", "refit"),
     *("grid", "support", "scores", "raw_weight", "base_weight", "members"),
 )
 
@@ -54,7 +57,7 @@ class CalibrationSteps(NamedTuple):
     scores: Floats  # of shape (n, `Task.score_width`)
     values: Floats  # labels, as numbers of `Task.value`; 0 for predictions
     times: Integers  # event times of the observations, in milliseconds
-    numbers: Integers | None = None  # of the observations, where predictions change the state
+    numbers: Integers | None = None  # of the observations, if the task is stateful
 
     def take(self, rows: Any) -> CalibrationSteps:  # noqa: ANN401 - whatever indexes an array
         """Return some of the rows."""
@@ -102,7 +105,7 @@ class RowCalibrator:
     def __init__(self, task: Task, state: bytes | None = None) -> None:
         empty = task.make_calibrator()
         self._calibrator = empty if state is None else type(empty).from_bytes(state)
-        self._task, self._predict, self._stateful = task, task.predict, task.stateful
+        self._task, self._predict = task, task.predict
         self._aging = empty.max_age is not None or empty.half_life is not None
         for name in _OPTIONS:
             same = _option(self._calibrator, name) == _option(empty, name)
@@ -116,7 +119,7 @@ class RowCalibrator:
     @property
     def mixture(self) -> Mixture | None:
         """The mixture of experts that makes the predictions; None if none does."""
-        return cast("Mixture", self._calibrator) if self._stateful else None
+        return cast("Mixture", self._calibrator) if self._task.mixed else None
 
     def run(self, steps: CalibrationSteps) -> PredictionRows:
         """Predict and learn, in order; rows of steps that learn have no meaning."""
@@ -128,7 +131,7 @@ class RowCalibrator:
         return PredictionRows(rows, n_labels, bands)
 
     def step(
-        self, kind: int, score: Sequence[float], value: float, time: int, number: int
+        self, kind: int, score: Sequence[float], value: float, time: int, number: int | None
     ) -> Sequence[float]:
         """Run one step as `run` does, and return the row of a prediction."""
         when = time if self._aging else None
@@ -161,20 +164,23 @@ class Task(ABC):
     prediction, outcome
         Types of the outputs.
     score_width, prediction_width
-        Number of floats of a score, and of a prediction.
+        Number of floats of a score, and of a prediction, which has the probabilities or quantiles
+        that are served.
     distributions
         Whether a prediction is a predictive distribution too.
     tracked
         Whether a prediction has a tracked interval too.
     stateful
-        Whether predictions change the state of a calibrator. Then observations have numbers, which
-        are the last column of a prediction, and calibrators learn what expires.
+        Whether predictions change the state of a calibrator. Then observations have numbers, and
+        calibrators learn what expires.
+    mixed
+        Whether a mixture of experts makes the predictions, whose monitors are then there too.
     probabilities
         Whether scores are probabilities.
     has_raw_view
         Whether scores say probabilities, which are scored beside the predictions.
-    forgetting, testing
-        Options of calibrators, and of e-processes.
+    testing
+        Options of e-processes.
     views
         Views that are tested: "raw" where scores say probabilities, and "calibrated", unless the
         scores are served as they are.
@@ -190,7 +196,6 @@ class Task(ABC):
     prediction_width: int
     distributions = False
     tracked = False
-    stateful = False
     counted = "labels 1"
     tested = ""
 
@@ -198,9 +203,12 @@ class Task(ABC):
         self._name = settings.task
         self.probabilities = settings.scores == "probability"
         self.has_raw_view = settings.has_raw_view
-        ways = ("window", "max_age", "half_life")
-        given = {name: getattr(settings, name) for name in ways}
-        self.forgetting: dict[str, Any] = {n: one for n, one in given.items() if one is not None}
+        self._kind = registry.find(settings.calibrator_name, settings.task)
+        self.stateful = self._kind.capabilities.stateful
+        self.mixed = issubclass(self._kind, LaneMixture)
+        names = (*FORGETTING, *self._kind.capabilities.options)
+        given = {name: getattr(settings, name) for name in names}
+        self._options: dict[str, Any] = {n: one for n, one in given.items() if one is not None}
         options = ("tolerance", "average_run_length", "average_run_time", "cooldown")
         self.testing: dict[str, Any] = {
             name: getattr(settings, name) for name in (*options, "grace_period")
@@ -258,9 +266,9 @@ class Task(ABC):
 
     # Calibrators, monitors and tests
 
-    @abstractmethod
     def make_calibrator(self) -> AnyCalibrator:
         """Return an empty calibrator, as the settings have it."""
+        return self._kind(**self._options)
 
     @abstractmethod
     def predict(
@@ -279,15 +287,16 @@ class Task(ABC):
         score: Sequence[float],
         value: float,
         time: int | None,
-        number: int,
+        number: int | None,
     ) -> Sequence[float]:
         """Run one step as `predict` does, and return the row of a prediction.
 
-        The parameters are those of a row of `CalibrationSteps`, the number 0 where there is none. A
-        task that overrides it is faster.
+        The parameters are those of a row of `CalibrationSteps`; there is no time where calibrators
+        do not forget by it, and no number unless they are stateful. A task that overrides it is
+        faster.
         """
         options: dict[str, Any] = {"times": None if time is None else np.array([time])}
-        if self.stateful:
+        if number is not None:
             options["numbers"] = np.array([number])
         columns: list[Any] = [np.array([one]) for one in (score, value, time or 0)]
         columns = [np.array([kind], np.uint8), *columns, options.get("numbers")]
@@ -305,7 +314,7 @@ class Task(ABC):
 
         Unless overridden, a monitor of probabilities, and of the scores where these are some.
         """
-        monitor = task_monitor(self._name, states, protected=self.stateful, raw=self.has_raw_view)
+        monitor = task_monitor(self._name, states, protected=self.mixed, raw=self.has_raw_view)
         require(not states or ("raw" in monitor.views()) == self.has_raw_view, "views")
         return monitor
 

@@ -1,7 +1,6 @@
-"""The binary task: a score becomes a Venn-Abers interval for the probability of label 1.
+"""The binary task: a score becomes the probability of label 1, in a Venn-Abers interval.
 
-A row is score, p0, p1, as `abers.VennAbers` computes them. A baseline, which has one probability,
-has it as both ends.
+A row is score, p0, p1, p. A baseline, which has one probability, has it as both ends too.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers import registry, validation
-from abers.arrays import PREDICT
-from abers.calibration import log_merge
-from abers.calibration.intervals import log_merged
+from abers import validation
+from abers.arrays import EXPIRE, PREDICT
+from abers.calibration import cross_ends, cross_log_merge
 from abers.calibration.raw_probability import logistic
 from abers.exceptions import ScoreError
 from abers.monitoring import BinaryForecasts, ScoredRows
@@ -23,34 +21,41 @@ from abers.stream.tasks.base import Task
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from abers.arrays import Floats
     from abers.stream.columns import Column, Events
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
 
-__all__ = ["BinaryTask"]
+__all__ = ["PARTS", "BinaryTask"]
+
+PARTS: Mapping[str, Callable[[Any], Sequence[Any]]] = {
+    "probability": lambda p: (p, p, p),
+    "interval": lambda ends: (*ends, ends.merged),
+    "protected": lambda parts: parts,
+    "folds": lambda ends: (*cross_ends(*ends), cross_log_merge(*ends)),
+}
+"""Lower end, upper end and probability of an answer, one or many, by `Capabilities.answer`."""
 
 
 class BinaryTask(Task):
-    """Binary labels, calibrated by inductive Venn-Abers prediction or a baseline.
+    """Binary labels, calibrated by any calibrator of one score.
 
     Parameters
     ----------
     settings
-        Settings of the processor: kind of scores and calibrator, and how that forgets.
+        Settings of the processor: kind of scores, and options of the calibrator.
     """
 
     prediction = Prediction
     outcome = Outcome
     score_width = 1
-    prediction_width = 2
+    prediction_width = 3
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._kind = registry.find(settings.calibrator_name, settings.task)
-        self._has_intervals = self._kind.capabilities.answer != "probability"
+        self._answer = self._kind.capabilities.answer
         self._smallest = 0.0 if self.probabilities else -sys.float_info.max
         self._largest = 1.0 if self.probabilities else sys.float_info.max
 
@@ -92,9 +97,11 @@ class BinaryTask(Task):
         return bool(((rows >= self._smallest) & (rows <= self._largest)).all())
 
     def are_predictions(self, rows: Floats) -> bool:
-        """Return whether rows are two probabilities in order."""
-        p0, p1 = rows.T
-        return bool(((p0 >= 0.0) & (p0 <= p1) & (p1 <= 1.0)).all())
+        """Return whether rows are two ends in order, and a probability, of intervals inside."""
+        p0, p1, p = rows.T
+        ordered = (p0 >= 0.0) & (p0 <= p1) & (p1 <= 1.0)
+        served = (p == p0) if self._answer == "probability" else (p > 0.0) & (p < 1.0)
+        return bool((ordered & served).all())
 
     def are_values(self, values: Floats) -> bool:
         """Return whether numbers are 0 or 1."""
@@ -104,16 +111,12 @@ class BinaryTask(Task):
         """Return the label of a value."""
         return int(value)
 
-    def make_calibrator(self) -> AnyCalibrator:
-        """Return an empty calibrator."""
-        return self._kind(**self.forgetting)
-
     def predict(
         self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
     ) -> tuple[Floats, None]:
-        """Return lower and upper ends."""
-        p = calibrator.run(steps.kinds, steps.scores[:, 0], steps.values, **options)
-        return np.column_stack(p if self._has_intervals else (p, p)), None
+        """Return lower and upper ends, and probabilities."""
+        answers = calibrator.run(steps.kinds, steps.scores[:, 0], steps.values, **options)
+        return np.column_stack([*PARTS[self._answer](answers)]), None
 
     def step(  # noqa: PLR0913, PLR0917 - as of the base class
         self,
@@ -122,27 +125,27 @@ class BinaryTask(Task):
         score: Sequence[float],
         value: float,
         time: int | None,
-        number: int,
+        number: int | None,
     ) -> Sequence[float]:
-        """Run one step, and return lower and upper end of a prediction."""
-        del number
+        """Run one step, and return lower end, upper end and probability of a prediction."""
         if kind == PREDICT:
-            p = calibrator.predict_one(score[0], time)
-            return p if self._has_intervals else (p, p)
-        calibrator.learn_one(score[0], int(value), time=time)
+            return PARTS[self._answer](calibrator.predict_one(score[0], time, number=number))
+        if kind == EXPIRE and number is not None:
+            calibrator.expire_one(number)
+        else:
+            calibrator.learn_one(score[0], int(value), time=time, number=number)
         return ()
 
     def field_values(self, row: Sequence[float]) -> Sequence[float]:
-        """Return score, lower and upper end, and their merge."""
-        score, p0, p1 = row
-        return score, p0, p1, log_merged(p0, p1) if self._has_intervals else p1
+        """Return score, lower and upper end, and probability."""
+        return row
 
     def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
-        """Score the merge of both ends, and the probability that the score says, if it says one."""
+        """Score the probability, and the one that the score says, if it says one."""
         score, p0, p1, p = self._read(rows)
         columns = self._raw(score) | {"calibrated": p}
         views = {view: BinaryForecasts(one, values) for view, one in columns.items()}
-        outside = (p < p0) | (p > p1) if self.stateful else None
+        outside = (p < p0) | (p > p1) if self.mixed else None
         return ScoredRows(values, views, p1 - p0, outside)
 
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
@@ -168,7 +171,6 @@ class BinaryTask(Task):
         return {"raw": scores if self.probabilities else logistic(scores)}
 
     def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
-        """Return score, lower and upper end, and their merge."""
-        score, p0, p1 = rows.T
-        # A baseline may predict 0 or 1, which no merge of two ends does, and is scored by that.
-        return score, p0, p1, log_merge(p0, p1) if self._has_intervals else p1
+        """Return score, lower and upper end, and probability."""
+        score, p0, p1, p = rows.T
+        return score, p0, p1, p

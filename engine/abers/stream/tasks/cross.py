@@ -1,7 +1,7 @@
-"""The binary task by cross Venn-Abers prediction: K scores become one interval.
+"""The binary task with a score of each of K folds.
 
-A row is the K scores, the fold, the ends and the merge, as `abers.CrossVennAbers` computes them.
-The id of an observation decides its fold.
+A row is the K scores, the fold, the ends and the probability. The id of an observation decides its
+fold.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.calibration import CrossVennAbers, cross_ends, cross_log_merge
 from abers.calibration.folds import fold_of_id
 from abers.exceptions import ScoreError
 from abers.stream.tasks.base import Task
-from abers.stream.tasks.binary import BinaryTask
+from abers.stream.tasks.binary import PARTS, BinaryTask
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from abers.arrays import Floats
     from abers.stream.columns import Column, Events
     from abers.stream.settings import Settings
@@ -29,19 +26,17 @@ __all__ = ["CrossTask"]
 
 
 class CrossTask(BinaryTask):
-    """Binary labels, calibrated by cross Venn-Abers prediction.
+    """Binary labels, calibrated by any calibrator of K scores.
 
     Parameters
     ----------
     settings
-        Settings of the processor: number of folds, kind of scores, and how calibrators forget.
+        Settings of the processor: number of folds, kind of scores, and options of the calibrator.
     """
-
-    prediction_width = 3
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._folds = settings.folds
+        self._folds = self._options["folds"] = settings.folds
         self.score_width = settings.folds + 1
 
     def score(self, given: object, id_: str) -> list[float]:
@@ -68,38 +63,19 @@ class CrossTask(BinaryTask):
         folds = np.isin(rows[:, -1], np.arange(self._folds))
         return super().are_scores(rows[:, :-1]) and bool(folds.all())
 
-    def are_predictions(self, rows: Floats) -> bool:
-        """Return whether rows are probabilities."""
-        return bool(((rows >= 0.0) & (rows <= 1.0)).all())
-
     def learner_args(self, value: float, id_: str) -> tuple[Any, ...]:
         """Return the arguments of `learner.learn` after the features: the label, and the fold."""
         return (self.label(value), fold_of_id(id_, self._folds))
 
-    def make_calibrator(self) -> AnyCalibrator:
-        """Return an empty calibrator."""
-        return CrossVennAbers(self._folds, **self.forgetting)
-
     def predict(
         self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
     ) -> tuple[Floats, None]:
-        """Return lower and upper ends, and their merge."""
-        p0, p1 = self._run(calibrator, steps, options)
-        return np.column_stack((*cross_ends(p0, p1), cross_log_merge(p0, p1))), None
-
-    # A score is several numbers here.
-    step, field_values = Task.step, Task.field_values
-
-    @staticmethod
-    def _run(
-        calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
-    ) -> Sequence[Floats]:
-        """Run steps with the scores and the fold of each."""
+        """Return lower and upper ends, and probabilities."""
         scores, folds = steps.scores[:, :-1], steps.scores[:, -1].astype(np.int64)
-        answers: Sequence[Floats] = calibrator.run(
-            steps.kinds, scores, steps.values, folds=folds, **options
-        )
-        return answers
+        answers = calibrator.run(steps.kinds, scores, steps.values, folds=folds, **options)
+        return np.column_stack([*PARTS[self._answer](answers)]), None
+
+    step, field_values = Task.step, Task.field_values  # a score is several numbers
 
     def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
         # The median of equal scores is their value, to the last bit.

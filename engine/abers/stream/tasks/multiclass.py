@@ -1,7 +1,7 @@
 """The multi-class task: scores of some classes become their probabilities, each in an interval.
 
 A row is the scores, the probabilities, the lower and the upper ends, each in the order of the
-classes, as `abers.OneVsRest` or `abers.OneVsOne` computes them.
+classes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers import registry, validation
-from abers.arrays import PREDICT
+from abers import validation
+from abers.arrays import EXPIRE, PREDICT
 from abers.calibration import OneVsOne
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
@@ -36,12 +36,12 @@ _ROUNDING = 0.01  # probabilities that were written with few digits still sum to
 
 
 class MultiClassTask(Task):
-    """One of several labels, calibrated by one-vs-rest or one-vs-one Venn-Abers prediction.
+    """One of several labels, calibrated by any calibrator of classes.
 
     Parameters
     ----------
     settings
-        Settings of the processor: the classes, kind of scores, and how calibrators forget.
+        Settings of the processor: the classes, kind of scores, and options of the calibrator.
     """
 
     prediction = MultiClassPrediction
@@ -55,13 +55,12 @@ class MultiClassTask(Task):
         several = len(settings.classes) <= _MOST_VERDICTS
         self._verdict_classes = settings.classes if several else ()
         self._numbers = {name: number for number, name in enumerate(settings.classes)}
-        self._kind = registry.find(settings.calibrator_name, settings.task)
         # The score of a pair is a share of two scores, which must not be negative.
         self._nonnegative = self.probabilities or issubclass(self._kind, OneVsOne)
         self.score_width = len(self._classes)
         self.prediction_width = 3 * len(self._classes)
         most = max(2, len(self._classes))
-        self._options: dict[str, Any] = self.forgetting | {"max_classes": most}
+        self._options |= {"classes": self._classes, "max_classes": most}
 
     def score(self, given: object, id_: str) -> list[float]:
         """Return the scores of an observation, which are finite and by class; one left out is 0."""
@@ -130,8 +129,9 @@ class MultiClassTask(Task):
         return self._right(rows)
 
     def are_predictions(self, rows: Floats) -> bool:
-        """Return whether rows are probabilities, and their lower and upper ends."""
-        return bool(((rows >= 0.0) & (rows <= 1.0 + _EPSILON)).all())
+        """Return whether rows are probabilities, those of a mixture positive, and their ends."""
+        positive = not self.mixed or bool((rows[:, : self.score_width] > 0.0).all())
+        return positive and bool(((rows >= 0.0) & (rows <= 1.0 + _EPSILON)).all())
 
     def are_values(self, values: Floats) -> bool:
         """Return whether numbers are those of classes."""
@@ -140,12 +140,6 @@ class MultiClassTask(Task):
     def label(self, value: float) -> str:
         """Return the class with this number."""
         return self._classes[int(value)]
-
-    def make_calibrator(self) -> AnyCalibrator:
-        """Return an empty calibrator."""
-        make: Any = self._kind
-        calibrator: AnyCalibrator = make(self._classes, **self._options)
-        return calibrator
 
     def predict(
         self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
@@ -161,9 +155,12 @@ class MultiClassTask(Task):
         score: Sequence[float],
         value: float,
         time: int | None,
-        number: int,
+        number: int | None,
     ) -> Sequence[float]:
         """Run one step, and return probabilities, lower and upper ends of a prediction."""
+        if kind == EXPIRE and number is not None:
+            calibrator.expire_one(number)
+            return ()
         scores = dict(zip(self._classes, score, strict=True))
         if kind == PREDICT:
             found = calibrator.predict_one(scores, time, number=number)
@@ -181,7 +178,7 @@ class MultiClassTask(Task):
         score, p, low, high = self._parts(rows)
         raw = {"raw": ClassForecasts(score, labels)} if self.has_raw_view else {}
         widths = (high - low)[np.arange(len(labels)), labels]
-        outside = ((p < low) | (p > high)).any(axis=1) if self.stateful else None
+        outside = ((p < low) | (p > high)).any(axis=1) if self.mixed else None
         return ScoredRows(values, raw | {"calibrated": ClassForecasts(p, labels)}, widths, outside)
 
     def e_process(self) -> CalibrationEProcess:

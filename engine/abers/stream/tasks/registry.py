@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING
 
 from abers import registry
 from abers.exceptions import ParameterError
+from abers.stream.setting_values import require_forgetting
 from abers.stream.tasks.binary import BinaryTask
 from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.multiclass import MultiClassTask
-from abers.stream.tasks.protected import ProtectedTask
-from abers.stream.tasks.protected_classes import ProtectedMultiClassTask
-from abers.stream.tasks.protected_cross import ProtectedCrossTask
-from abers.stream.tasks.protected_regression import ProtectedRegressionTask
 from abers.stream.tasks.regression import RegressionTask
 
 if TYPE_CHECKING:
@@ -23,17 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["TASKS", "make_task"]
 
-TASKS: Mapping[tuple[str, str | None], type[Task]] = {
-    ("binary", None): BinaryTask,
-    ("binary", "protected"): ProtectedTask,
-    ("binary", "cvap"): CrossTask,
-    ("binary", "protected-cvap"): ProtectedCrossTask,
-    ("multiclass", None): MultiClassTask,
-    ("multiclass", "protected"): ProtectedMultiClassTask,
-    ("regression", None): RegressionTask,
-    ("regression", "protected"): ProtectedRegressionTask,
+TASKS: Mapping[str, type[Task]] = {
+    "binary": BinaryTask,
+    "cross": CrossTask,
+    "multiclass": MultiClassTask,
+    "regression": RegressionTask,
 }
-"""By name of the task, and of the calibrator where that needs a task of its own."""
+"""By name of the task; "cross" is binary, by a calibrator of a score of each fold."""
 
 
 def make_task(settings: Settings) -> Task:
@@ -52,7 +45,7 @@ def make_task(settings: Settings) -> Task:
     Raises
     ------
     ParameterError
-        If the calibrator is for another task, or for other scores.
+        If the calibrator is for another task or for other scores, or does not forget so.
 
     Examples
     --------
@@ -68,4 +61,5 @@ def make_task(settings: Settings) -> Task:
     if able.of_probabilities and settings.scores != "probability":
         msg = f"calibrator={name!r} is for scores that are probabilities"
         raise ParameterError(msg)
-    return TASKS.get((task, name), TASKS[task, None])(settings)
+    require_forgetting(settings, name, able)
+    return TASKS["cross" if able.score == "folds" else task](settings)

@@ -1,27 +1,37 @@
 """The regression task: a score becomes quantiles of the label, each between two others.
 
 A row is the score, the merged quantiles, those of the upper and those of the lower CDF, each by
-level, as `abers.regression.IVAPR` computes them. With whole distributions the mean follows, and all
-of it is read off one band.
+level; of a distribution that is no band all three are equal. With whole distributions the mean
+follows, and all of it is read off one distribution; then the ends of a tracked interval, if there
+is one.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers import registry, validation
+from abers import validation
 from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.exceptions import LabelError, ScoreError
-from abers.monitoring import DistributionEProcess, RegressionMonitor, ScoredRows, task_monitor
+from abers.monitoring import (
+    DistributionEProcess,
+    RegressionMonitor,
+    ScoredRows,
+    TrackedRows,
+    task_monitor,
+)
 from abers.monitoring.regression import central_pairs
+from abers.regression import CoverageTracker
 from abers.serialization import require
 from abers.stream.columns import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
 from abers.stream.tasks.base import Task
 from abers.stream.tasks.rows import by_name, dicts
+from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -37,6 +47,7 @@ if TYPE_CHECKING:
         AnyCalibrator,
         CalibrationSteps,
         PredictionRows,
+        RowCalibrator,
         SettledRows,
     )
 
@@ -44,12 +55,13 @@ __all__ = ["RegressionTask"]
 
 
 class RegressionTask(Task):
-    """Labels that are numbers, calibrated by inductive Venn-Abers predictive distributions.
+    """Labels that are numbers, calibrated by any calibrator of predictive distributions.
 
     Parameters
     ----------
     settings
-        Settings of the processor: levels of the quantiles, and how calibrators forget.
+        Settings of the processor: levels of the quantiles, coverage of a tracked interval, and
+        options of the calibrator.
     """
 
     prediction = RegressionPrediction
@@ -58,17 +70,41 @@ class RegressionTask(Task):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._kind = registry.find(settings.calibrator_name, settings.task)
         self._levels = settings.quantiles
         self._asked = settings.quantiles  # levels at which calibrators compute quantiles
         self._names = [*map(repr, settings.quantiles)]  # different for any two
         given = {"grid": settings.grid, "support": settings.support}
-        self._options = self.forgetting | {name: one for name, one in given.items() if one}
+        self._options |= {name: one for name, one in given.items() if one}
+        self.make_calibrator()  # refuses options that do not fit together at once
         self._lowest, self._highest = settings.support or (-math.inf, math.inf)
         self.distributions = settings.distributions != "none"
         self._with_bands = settings.distributions == "full"
         self.prediction_width = 3 * len(self._levels) + self.distributions
         self._mean_at = 1 + 3 * len(self._levels)
+        self._coverage = settings.coverage
+        if settings.coverage is not None:
+            self.tracked = True
+            self.prediction_width += 2
+            tail = (1.0 - settings.coverage) / 2.0
+            self._asked = (*self._levels, *validation.level_list([tail, 1.0 - tail]).tolist())
+
+    def _make_tracker(self) -> CoverageTracker | None:
+        """Return an empty tracker; None if there is nothing to track."""
+        if self._coverage is None:
+            return None
+        return CoverageTracker(self._coverage, (self._lowest, self._highest))
+
+    def calibrator(self, state: bytes | None = None) -> RowCalibrator:
+        """Return an empty calibrator, or the one with this state; a ValueError if it is not one."""
+        tracker = self._make_tracker()
+        if tracker is None:
+            return super().calibrator(state)
+        return TrackedCalibrator(self, tracker, state)
+
+    def awaiting_bytes(self) -> int:
+        """Return the bytes that calibrator and tracker keep until the label comes."""
+        tracker = self._make_tracker()
+        return super().awaiting_bytes() + (0 if tracker is None else tracker.awaiting_bytes)
 
     def score(self, given: object, id_: str) -> float:
         """Return a score, which is a finite number."""
@@ -108,11 +144,17 @@ class RegressionTask(Task):
         return bool(np.isfinite(rows).all())
 
     def are_predictions(self, rows: Floats) -> bool:
-        """Return whether rows are three times quantiles, ascending with their levels."""
+        """Return whether rows are three times ascending quantiles, and any tracked interval."""
         k = len(self._levels)
         quantiles = rows[:, : 3 * k].reshape(len(rows), 3, k)
         ascending = quantiles[:, :, :-1] <= quantiles[:, :, 1:]
-        return bool(ascending.all() and not np.isnan(quantiles).any())
+        if np.isnan(quantiles).any() or not ascending.all():
+            return False
+        if not self.tracked:
+            return True
+        low, high = rows[:, TrackedCalibrator.ends].T
+        inside = (self._lowest <= low) & (low <= high) & (high <= self._highest)
+        return bool((inside | ((low == np.inf) & (high == -np.inf))).all())
 
     def are_values(self, values: Floats) -> bool:
         """Return whether numbers are finite, and inside the support."""
@@ -123,14 +165,23 @@ class RegressionTask(Task):
         """Return the label of a value, which is the value."""
         return value
 
-    def make_calibrator(self) -> AnyCalibrator:
-        """Return an empty calibrator."""
-        return self._kind(**self._options)
-
     def predict(
         self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
     ) -> tuple[Floats, Column | None]:
-        """Return quantiles, or whole bands and the rows read off them, one step at a time."""
+        """Return quantiles, or whole distributions and the rows read off them."""
+        rows, distributions = self._asked_rows(calibrator, steps, options)
+        if self.tracked:  # the last two levels are those of the interval
+            k, n = len(self._levels), len(rows)
+            quantiles, mean = np.split(rows, [3 * len(self._asked)], axis=1)
+            quantiles = quantiles.reshape(n, 3, k + 2)
+            kept = quantiles[:, :, :k].reshape(n, 3 * k)
+            rows = np.column_stack((kept, mean, quantiles[:, 0, k:]))
+        return rows, distributions
+
+    def _asked_rows(
+        self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
+    ) -> tuple[Floats, Column | None]:
+        """Return quantiles at all levels that are asked for, or also means and distributions."""
         scores, held = steps.scores[:, 0], options["held"]
         if not self.distributions:
             found = calibrator.run(steps.kinds, scores, steps.values, levels=self._asked, **options)
@@ -141,7 +192,7 @@ class RegressionTask(Task):
         columns = (steps.kinds, scores, steps.values, options["times"], steps.numbers)
         lists = (nothing if one is None else one.tolist() for one in columns)
         for row, (kind, score, value, time, number) in enumerate(zip(*lists, strict=True)):
-            if kind == PREDICT:
+            if kind == PREDICT:  # one step at a time
                 bands[row] = band = calibrator.predict_one(score, time, number=number)
                 ends = band.quantile_ends(self._asked)
                 rows[row] = np.concatenate((band.quantile(self._asked), *ends, [band.mean]))
@@ -159,7 +210,7 @@ class RegressionTask(Task):
         score: Sequence[float],
         value: float,
         time: int | None,
-        number: int,
+        number: int | None,
     ) -> Sequence[float]:
         """Run one step, and return quantiles, lower and upper ends of a prediction."""
         if kind != LEARN:
@@ -176,7 +227,7 @@ class RegressionTask(Task):
         monitor = task_monitor(
             "regression",
             states,
-            protected=self.stateful,
+            protected=self.mixed,
             levels=self._levels,
             distributions=self.distributions,
             tracked=self.tracked,
@@ -196,7 +247,20 @@ class RegressionTask(Task):
         whole: dict[str, Any] = {}
         if self.distributions:
             whole = {"crps": rows[:, -3], "pit": (rows[:, -2], rows[:, -1])}
-        return ScoredRows(values, scores=rows[:, 0], quantiles=quantiles, covered=covered, **whole)
+        scored = ScoredRows(
+            values, scores=rows[:, 0], quantiles=quantiles, covered=covered, **whole
+        )
+        if self._coverage is None:
+            return scored
+        low, high = self._intervals(rows)
+        tracked = TrackedRows(
+            level=self._coverage,
+            covered=(low <= values) & (values <= high),
+            widths=np.maximum(high - low, 0.0),
+            whole=(low == self._lowest) & (high == self._highest),
+            empty=low > high,
+        )
+        return replace(scored, tracked=tracked)
 
     def e_process(self) -> DistributionEProcess:
         """Return an e-process against the central intervals, and any PIT values."""
@@ -225,17 +289,39 @@ class RegressionTask(Task):
         return values
 
     def prediction_extras(self, predicted: PredictionRows) -> dict[str, Column]:
-        """Return the means and the bands, if predictions have them."""
-        extras = {"mean": predicted.rows[:, self._mean_at]} if self.distributions else {}
+        """Return means, distributions and tracked intervals, if predictions have them."""
+        rows = predicted.rows
+        extras = {"mean": rows[:, self._mean_at]} if self.distributions else {}
         if self._with_bands and predicted.bands is not None:
             extras["cdf"] = objects([band.to_dict() for band in predicted.bands])
-        return extras
+        return self._with_intervals(("mean", "cdf"), extras, rows)
 
     def outcome_extras(self, settled: SettledRows) -> dict[str, Column]:
-        """Return the means and the CRPS, if outcomes have them."""
-        if not self.distributions:
-            return {}
-        return {"mean": settled.rows[:, self._mean_at], "crps": settled.rows[:, -3]}
+        """Return means, CRPS, tracked intervals and what these covered, if outcomes have them."""
+        rows, extras = settled.rows, {}
+        if self.distributions:
+            extras = {"mean": rows[:, self._mean_at], "crps": rows[:, -3]}
+        if not self.tracked:
+            return extras
+        low, high = self._intervals(rows)
+        covered = (low <= settled.values) & (settled.values <= high)
+        return self._with_intervals(("mean", "crps"), extras, rows) | {"covered": covered}
+
+    def _with_intervals(
+        self, before: Sequence[str], extras: dict[str, Column], rows: Floats
+    ) -> dict[str, Column]:
+        """Add tracked intervals to the last fields of outputs, after the fields `before`."""
+        if not self.tracked:
+            return extras
+        low, high = self._intervals(rows)
+        absent = dict.fromkeys(before, np.full(len(rows), None))
+        return absent | extras | {"interval_low": low, "interval_high": high}
+
+    def _intervals(self, rows: Floats) -> Floats:
+        """Return the lower and the upper ends in rows that begin with the score."""
+        first = self._mean_at + self.distributions
+        ends: Floats = rows[:, first : first + 2].T
+        return ends
 
     def fields(self, rows: Floats) -> dict[str, Column]:
         """Return the columns of scores and predictions."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from abers.stream.columns import objects
-from abers.stream.settings import LARGEST_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,13 +12,7 @@ if TYPE_CHECKING:
     from abers.arrays import Floats
     from abers.stream.columns import Column
 
-__all__ = ["are_numbers", "by_name", "dicts"]
-
-
-def are_numbers(column: Floats) -> bool:
-    """Return whether a column has numbers of observations."""
-    whole = (column >= 0.0) & (column < LARGEST_TIME) & (column == np.floor(column))
-    return bool(whole.all())
+__all__ = ["by_name", "dicts"]
 
 
 def by_name(names: Sequence[str], rows: Floats) -> Column:

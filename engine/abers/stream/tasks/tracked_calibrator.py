@@ -36,7 +36,7 @@ class TrackedCalibrator(RowCalibrator):
         If the state is of a calibrator with other options.
     """
 
-    ends: ClassVar[slice] = slice(-3, -1)  # columns: the number of the observation is the last
+    ends: ClassVar[slice] = slice(-2, None)  # columns
 
     def __init__(self, task: Task, tracker: CoverageTracker, state: bytes | None = None) -> None:
         super().__init__(task, state)

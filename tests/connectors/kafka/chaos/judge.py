@@ -170,8 +170,9 @@ class _Replayed:
             batch = records[start:end]
             decoded = deserializer.decode(batch, [topics.index(one.topic) for one in batch])
             outputs = self.processor.process_batch(decoded.events) if len(decoded.events) else None
-            for one in serializer.serialize(outputs, decoded, batch):
-                self.said[one.sink].append((one.key, one.value, [*one.headers], one.timestamp))
+            for sink, found in serializer.serialize(outputs, decoded, batch).items():
+                for key, value, headers, timestamp in zip(*found[:4], strict=True):
+                    self.said[sink].append((key, value, [*headers], timestamp))
             dead = [(start + row, reason) for row, reason, _ in decoded.dead]
             dead += [(start + row, "tombstone") for row in decoded.tombstones]
             self.dead += sorted(dead)

@@ -1,0 +1,177 @@
+"""Raw columns, as a format decodes them, and the errors of their cells.
+
+A cell may be any object. None and the empty string are no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from decimal import Decimal
+from itertools import repeat
+from numbers import Integral, Real
+from operator import is_not
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from abers.exceptions import RecordError
+from abers.stream.column_types import numbers, objects
+
+if TYPE_CHECKING:
+    from abers.stream.column_types import Column
+
+__all__ = [
+    "_PLAIN",
+    "BadRecordError",
+    "Cells",
+    "Mask",
+    "RawColumns",
+    "Refused",
+    "plain",
+    "plain_nested",
+]
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+_PLAIN = frozenset([str, int, float, bool, NoneType, dict, list, datetime])
+
+
+class BadRecordError(RecordError):
+    """A record, or a cell of it, that cannot become an event."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason  # short name from a fixed set, by which counters group bad records
+        self.detail = detail  # what is wrong, and how to fix it
+
+
+class Refused(NamedTuple):
+    """A row that cannot become an event, with what its `BadRecordError` says."""
+
+    row: int
+    reason: str
+    detail: str
+
+
+class Cells(NamedTuple):
+    """The cells of a field, one a row.
+
+    Attributes
+    ----------
+    values
+        Of int64, float64, bool or datetime64[ms], or objects.
+    valid
+        Rows that have a value; None if all have. None and "" are no value either.
+    """
+
+    values: Column
+    valid: Mask | None = None
+
+    @classmethod
+    def of(cls, cells: Sequence[Any]) -> Cells:
+        """Return the cells that a decoder lists, None where a row has no value.
+
+        Examples
+        --------
+        >>> Cells.of([0.5, None])
+        Cells(values=array([0.5, nan]), valid=array([ True, False]))
+        """
+        kinds = {*map(type, cells)}
+        if len(kinds) == 1:
+            found = numbers(cells, next(iter(kinds)))
+            return cls(objects(cells) if found is None else found)
+        if kinds == {float, NoneType}:
+            return cls(np.array(cells, np.float64), _are_given(cells))
+        return cls(objects(cells))
+
+    @classmethod
+    def none(cls, size: int) -> Cells:
+        """Return the cells of a field that no row has."""
+        return cls(np.zeros(size, bool), np.zeros(size, bool))
+
+    def present(self) -> Mask | None:
+        """Return which rows have a value; None if all have.
+
+        Examples
+        --------
+        >>> Cells(np.array([5, None, ""], object)).present()
+        array([ True, False, False])
+        """
+        if self.values.dtype != object:
+            return self.valid
+        cells = self.values.tolist()
+        with suppress(ValueError, TypeError):  # of an array, or NA of pandas
+            if all(cells):
+                return self.valid
+        kinds = {*map(type, cells)}
+        if kinds <= {str, NoneType}:
+            found = np.fromiter(map(bool, cells), bool, len(cells))
+        else:
+            found = _are_given(cells)
+            for row in np.flatnonzero(found).tolist() if _has_texts(kinds) else ():
+                found[row] = not (isinstance(cells[row], str) and not cells[row])
+        return found if self.valid is None else found & self.valid
+
+
+RawColumns: TypeAlias = Mapping[str, Cells]
+"""Cells by the name of a top-level field, or by the path of a part of the record's metadata.
+
+A field that no record has may be left out."""
+
+
+def plain(cell: Any) -> Any:  # noqa: ANN401 - whatever a column holds
+    """Return the plain Python value that a cell equals, or the cell if there is none.
+
+    Any whole number is an int, any other real number the nearest float, and any kind of string a
+    str.
+
+    Examples
+    --------
+    >>> plain(np.int64(5)), plain(np.str_("a")), plain(Decimal("0.1")), plain([1])
+    (5, 'a', 0.1, [1])
+    """
+    if type(cell) in _PLAIN or isinstance(cell, np.datetime64 | np.timedelta64):
+        return cell
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if isinstance(cell, str):
+        return str.__str__(cell)
+    with suppress(ValueError, TypeError, OverflowError):
+        if isinstance(cell, Integral) and not isinstance(cell, bool):
+            return int(cell)
+        if isinstance(cell, Real | Decimal) and not isinstance(cell, bool):
+            return float(cell)
+        if isinstance(cell, datetime):  # such as a timestamp of pandas
+            return datetime.combine(cell.date(), cell.timetz())
+    return cell
+
+
+def plain_nested(cell: Any) -> Any:  # noqa: ANN401
+    """Return a cell, or objects and lists of cells, as `plain` does.
+
+    Examples
+    --------
+    >>> plain_nested({"a": [np.float32(0.5), "b"]})
+    {'a': [0.5, 'b']}
+    """
+    if type(cell) is dict:
+        return {plain(name): plain_nested(one) for name, one in cell.items()}
+    if type(cell) in {list, tuple}:
+        return [*map(plain_nested, cell)]
+    if isinstance(cell, np.ndarray):
+        return plain_nested(cell.tolist())
+    if isinstance(cell, datetime) and cell != cell:  # noqa: PLR0124 - NaT of pandas
+        return None
+    return plain(cell)
+
+
+def _are_given(cells: Sequence[Any]) -> Mask:
+    return np.fromiter(map(is_not, cells, repeat(None)), bool, len(cells))
+
+
+def _has_texts(kinds: set[type]) -> bool:
+    return any(issubclass(kind, str) for kind in kinds)

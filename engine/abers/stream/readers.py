@@ -1,0 +1,340 @@
+"""Readers of the cells of a field: ids, names, scores and features.
+
+`CellReader.one` is the meaning of a cell. A text that parses as the value is the value, so that
+CSV, JSON and Parquet accept the same records. Everything else raises a BadRecordError that says
+what is accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from datetime import datetime
+from itertools import chain
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import msgspec
+import numpy as np
+
+from abers.exceptions import ParameterError
+from abers.stream.cells import BadRecordError, Refused, plain, plain_nested
+from abers.stream.column_types import Column, column, kind_of, numbers, objects, repeated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "SCALARS",
+    "CellReader",
+    "ClassScoresReader",
+    "ExtraReader",
+    "FeaturesReader",
+    "FoldScoresReader",
+    "IdReader",
+    "NameReader",
+    "NumberReader",
+    "PassedReader",
+    "PlainReader",
+    "RepeatedReader",
+    "ScoreReader",
+    "are_scalars",
+    "number",
+    "shown",
+    "text_numbers",
+]
+
+SCALARS = frozenset([str, int, float, bool, NoneType, datetime])
+_INT_BOUND = 2**63
+_MAX_SHOWN_CHARACTERS = 60  # of a value in a message
+
+
+class CellReader(ABC):
+    """Reads the cells of a field, none of which is None or ""."""
+
+    @abstractmethod
+    def one(self, cell: Any) -> Any:  # noqa: ANN401 - whatever a column holds
+        """Return the value of a cell, or raise a BadRecordError."""
+
+    def many(self, cells: Column) -> tuple[Column, list[Refused]]:
+        """Return what `one` returns of each cell, and the rows that it refuses.
+
+        A refused cell stays as it is.
+        """
+        cells, kind = _uniform(cells)
+        found = self._whole(cells, kind)
+        return self._each(cells) if found is None else (found, [])
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        """Return the values of a column at once; None if a cell needs a closer look.
+
+        The cells are an array of numbers, or objects, all of one kind unless that is None.
+        """
+        del cells, kind
+        return None
+
+    def _each(self, cells: Column) -> tuple[Column, list[Refused]]:
+        values, refused = [], []
+        for row, cell in enumerate(_listed(cells)):
+            try:
+                values.append(self.one(cell))
+            except BadRecordError as error:
+                refused.append(Refused(row, error.reason, error.detail))
+                values.append(cell)
+        return column(values), refused
+
+
+class RepeatedReader(CellReader):
+    """Reads cells of which many are equal: each different one is read once."""
+
+    def many(self, cells: Column) -> tuple[Column, list[Refused]]:
+        """Return what `one` returns of each cell, and the rows that it refuses."""
+        cells, kind = _uniform(cells)
+        if (found := self._whole(cells, kind)) is not None:
+            return found, []
+        if kind not in {str, int} and cells.dtype.kind not in "bi":
+            return self._each(cells)
+        given = cells.tolist()
+        try:
+            known = {cell: self.one(cell) for cell in dict.fromkeys(given)}
+        except BadRecordError:
+            return self._each(cells)
+        return column([*map(known.__getitem__, given)]), []
+
+
+class IdReader(CellReader):
+    """Reads an id: a string, or an integer, which becomes its digits.
+
+    Examples
+    --------
+    >>> IdReader().one("a1"), IdReader().one(17)
+    ('a1', '17')
+    """
+
+    def __init__(self, name: str = "id", reason: str = "bad-id") -> None:
+        self._name, self._reason = name, reason
+
+    def one(self, cell: Any) -> str:  # noqa: ANN401
+        """Return the id, or raise a BadRecordError."""
+        if type(cell) is str:
+            return cell
+        cell = plain(cell)
+        if isinstance(cell, str | UUID):
+            return str(cell)
+        if type(cell) is int:
+            try:
+                return str(cell)
+            except ValueError:  # thousands of digits
+                pass
+        detail = f"{shown(cell)} is not a valid {self._name}; write a string or a whole number"
+        raise BadRecordError(self._reason, detail)
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        if cells.dtype == np.int64:
+            return objects([*map(str, cells.tolist())])
+        return cells if kind is str else None
+
+
+class NameReader(RepeatedReader, IdReader):
+    """Reads the name of a model or segment: a string, or an integer, which becomes its digits."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "bad-model")
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        if (found := super()._whole(cells, kind)) is None or not len(found):
+            return found
+        names = found.tolist()
+        return repeated(names[0], len(names)) if names.count(names[0]) == len(names) else found
+
+
+class NumberReader(CellReader):
+    """Reads a score, or a label that is a number: any finite number."""
+
+    def __init__(self, name: str, remedy: str) -> None:
+        self._name, self._remedy, self._reason = name, remedy, f"bad-{name}"
+
+    def one(self, cell: Any) -> Any:  # noqa: ANN401
+        """Return the number, or raise a BadRecordError."""
+        if math.isfinite(found := float(number(cell))):
+            return found
+        remedy, cell = self._remedy, plain(cell)
+        if isinstance(cell, str) and math.isfinite(number(cell.replace(",", "."))):
+            remedy = "write a point before decimals, and no other"
+        detail = f"{self._name} {shown(cell)} is not a finite number; {remedy}"
+        raise BadRecordError(self._reason, detail)
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        found: Column | None = None
+        if kind is str:
+            found = text_numbers(cells.tolist(), np.float64)
+        elif cells.dtype.kind in "if":
+            found = cells.astype(np.float64, copy=False)
+        return found if found is not None and np.isfinite(found).all() else None
+
+
+class ScoreReader(NumberReader):
+    """Reads a score: any finite number."""
+
+    def __init__(self) -> None:
+        super().__init__("score", "drop the record or repair the model's output")
+
+
+class FoldScoresReader(ScoreReader):
+    """Reads a score, or a list of scores, one a fold."""
+
+    def one(self, cell: Any) -> Any:  # noqa: ANN401
+        """Return the score or the scores, or raise a BadRecordError."""
+        if isinstance(cell, np.ndarray):
+            cell = cell.tolist()
+        read = super().one
+        return [*map(read, cell)] if type(cell) is list else read(cell)
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        if kind is not list:
+            return super()._whole(cells, kind)
+        return cells if _are_finite(chain.from_iterable(cells.tolist())) else None
+
+
+class ClassScoresReader(ScoreReader):
+    """Reads the scores of several classes: an object with a number for each class."""
+
+    def one(self, cell: Any) -> Any:  # noqa: ANN401
+        """Return the scores by class, or raise a BadRecordError."""
+        if type(cell) is not dict:
+            detail = f'score {shown(cell)} is not an object; write {{"class": number, …}}'
+            raise BadRecordError("bad-score", detail)
+        read = super().one
+        return {name: read(found) for name, found in cell.items()}
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        if kind is not dict:
+            return None
+        values = map(dict.values, cells.tolist())
+        return cells if _are_finite(chain.from_iterable(values)) else None
+
+
+class FeaturesReader(CellReader):
+    """Reads features: an object of names and values."""
+
+    def one(self, cell: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return the features, or raise a BadRecordError."""
+        if type(cell) is dict:
+            return cell
+        detail = (
+            f"features {shown(cell)} are not an object; "
+            'write {"name": value, …}, or list the fields in input.fields.x'
+        )
+        raise BadRecordError("bad-features", detail)
+
+
+class PlainReader(CellReader):
+    """Reads any cell, as the plain Python value that it equals."""
+
+    def one(self, cell: Any) -> Any:  # noqa: ANN401
+        """Return the value."""
+        try:
+            return plain_nested(cell)
+        except RecursionError:
+            return cell
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        if cells.dtype.kind == "M":
+            return cells.astype("datetime64[ms]").astype(np.int64)
+        if kind is dict:
+            return cells if all(map(are_scalars, cells.tolist())) else None
+        return cells if cells.dtype != object or kind in SCALARS else None
+
+
+class PassedReader(PlainReader):
+    """Reads the extra fields of an observation, which its prediction repeats."""
+
+    def one(self, cell: Any) -> Any:  # noqa: ANN401
+        """Return the fields; a ParameterError says that JSON cannot hold one of them."""
+        found = super().one(cell)
+        try:
+            msgspec.json.encode(found)
+        except (TypeError, ValueError, RecursionError) as error:
+            msg = f"extra fields {shown(cell)} cannot be encoded ({error}); pass through only what "
+            msg += "JSON can hold"
+            raise ParameterError(msg) from None
+        return found
+
+
+class ExtraReader(CellReader):
+    """Reads a field of text: a finite number if it parses as one, otherwise the text."""
+
+    def one(self, cell: Any) -> Any:  # noqa: ANN401
+        """Return the number or the text."""
+        found = number(cell)
+        return found if math.isfinite(found) else cell
+
+
+def _uniform(cells: Column) -> tuple[Column, type | None]:
+    """Return a column, and the type of its objects if they have one; of numbers an array."""
+    if cells.dtype != object:
+        return cells, None
+    given = cells.tolist()
+    kind = kind_of(given)
+    found = numbers(given, kind)
+    return (cells if found is None else found), kind
+
+
+def are_scalars(fields: dict[Any, Any]) -> bool:
+    """Return whether all values of an object are plain texts, numbers or moments."""
+    return {*map(type, fields.values())} <= SCALARS
+
+
+def number(cell: Any) -> float:  # noqa: ANN401
+    """Read a number, NaN if the cell is none; an integer of up to 64 bits stays one."""
+    cell = plain(cell)
+    if type(cell) is str and "_" not in cell:  # Python allows underscores between digits
+        try:
+            cell = int(cell)
+        except ValueError:
+            try:
+                return float(cell)
+            except ValueError:
+                return math.nan
+    if type(cell) is int:
+        return cell if -_INT_BOUND < cell < _INT_BOUND else _rounded(cell)
+    return cell if type(cell) is float else math.nan
+
+
+def text_numbers(texts: list[Any], kind: type[np.int64 | np.float64]) -> NDArray[Any] | None:
+    """Return the numbers that all texts of a column are; None if one is none, or no text."""
+    read = int if kind is np.int64 else float
+    try:
+        # Python allows underscores between digits; records do not.
+        return None if "_" in "".join(texts) else np.fromiter(map(read, texts), kind, len(texts))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, shortened: a record may be large and nested."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__}"
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
+
+
+def _listed(cells: Column) -> list[Any]:
+    """Return the cells; `tolist` would make integers or other dates of some times."""
+    return [*cells] if cells.dtype.kind == "M" else cells.tolist()
+
+
+def _are_finite(cells: Iterable[Any]) -> bool:
+    given = [*cells]
+    return {*map(type, given)} <= {float} and bool(np.isfinite(np.array(given, float)).all())
+
+
+def _rounded(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,283 @@
+"""The one reading of records: raw columns to the typed columns of events.
+
+A schema is compiled once per input. Each field has one reader; a row is refused with the error of
+its first bad field, in a fixed order, and no other row is affected.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from abers.stream.cells import BadRecordError, Refused
+from abers.stream.column_types import column
+from abers.stream.fields import Fields, label_without_time, missing, root
+from abers.stream.label_readers import ClassReader, LabelReader
+from abers.stream.raw_rows import RawRows
+from abers.stream.readers import (
+    CellReader,
+    ClassScoresReader,
+    ExtraReader,
+    FeaturesReader,
+    FoldScoresReader,
+    IdReader,
+    NameReader,
+    NumberReader,
+    PlainReader,
+    ScoreReader,
+)
+from abers.stream.times import TimeReader
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from abers.arrays import Integers
+    from abers.stream.cells import Mask, RawColumns
+    from abers.stream.column_types import Column
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "Kind",
+    "Readers",
+    "SchemaColumns",
+    "label_before_observation",
+]
+
+DEFAULT_MODEL = "default"
+
+Kind: TypeAlias = Literal["mixed", "labels", "labelled"]
+"""What records are: observations or labels, labels only, or observations with their labels."""
+
+_ID, _MODEL, _SEGMENT = IdReader(), NameReader("model"), NameReader("segment")
+_SCORE, _FEATURES = ScoreReader(), FeaturesReader()
+
+
+class Readers(NamedTuple):
+    """Readers of the values of a task."""
+
+    label: CellReader
+    score: CellReader
+    time: CellReader = TimeReader()
+
+    @classmethod
+    def binary(cls, positive: Collection[object] = ()) -> Readers:
+        """Return the readers of a binary task; see `LabelReader`."""
+        return cls(LabelReader(positive), ScoreReader())
+
+    @classmethod
+    def cross(cls, positive: Collection[object] = ()) -> Readers:
+        """Return the readers of a binary task in which learners of folds score an observation."""
+        return cls(LabelReader(positive), FoldScoresReader())
+
+    @classmethod
+    def multiclass(cls, classes: Collection[str]) -> Readers:
+        """Return the readers of a multi-class task; see `ClassReader`."""
+        return cls(ClassReader(classes), ClassScoresReader())
+
+    @classmethod
+    def regression(cls) -> Readers:
+        """Return the readers of a regression task."""
+        return cls(NumberReader("label", "drop it, or repair its source"), ScoreReader())
+
+    @classmethod
+    def of_any_task(cls) -> Readers:
+        """Return the readers of events whose task is not known, which is to check the values."""
+        return cls(PlainReader(), PlainReader(), TimeReader(any_number=True))
+
+
+class SchemaColumns(NamedTuple):
+    """The columns of `Events`, in their order."""
+
+    labels: Mask
+    ids: Column
+    times: Column
+    models: Column
+    segments: Column
+    scores: Column | None
+    values: Column | None
+    x: Column | None
+    extra: Column | None
+    recorded: Column | None
+    awaited: Column | None  # None in a row without a label
+    awaited_times: Column | None
+
+
+class ColumnSchema:
+    """How records become the columns of events; see `abers.stream.schema.Schema`.
+
+    Parameters
+    ----------
+    fields
+        Where records have the fields of an event.
+    readers
+        Readers of the values of the task; by default those of a binary one.
+    kind
+        "mixed": a record with a score or features is an observation, one with only a label is a
+        label. "labels": every record is a label. "labelled": every record is an observation, with
+        the label that is released later.
+    text
+        Whether all cells are text, as in CSV, so that features that parse as numbers are numbers.
+    keep
+        Whether a row that is refused stays among the events, with its cells as they came. The
+        processor makes a dead letter of it. Every kind may have label times then.
+
+    Attributes
+    ----------
+    reads
+        Top-level fields that are read.
+    needs
+        Groups of paths: a record has at least one path of each.
+    """
+
+    def __init__(
+        self,
+        fields: Fields,
+        readers: Readers | None = None,
+        kind: Kind = "mixed",
+        *,
+        text: bool = False,
+        keep: bool = False,
+    ) -> None:
+        self.fields, self.kind = fields, kind
+        self.readers = readers or Readers.binary()
+        self.keep = keep
+        self._field = ExtraReader() if text else PlainReader()
+        values: list[tuple[str, ...]] = [(*fields.scored, fields.label)]
+        if kind == "labels":
+            values = [(fields.label,)]
+        elif kind == "labelled":
+            timed = [] if fields.label_time is None else [(fields.label_time,)]
+            values = [fields.scored, (fields.label,), *timed]
+        self.needs: Sequence[tuple[str, ...]] = [(fields.id,), (fields.time,), *values]
+        given = [fields.model, *fields.passthrough, *([fields.segment] if fields.segment else [])]
+        names = [fields.model] if kind == "labels" else given
+        paths = [*names, *chain.from_iterable(self.needs)]
+        paths += [fields.recorded] if fields.recorded else []
+        self.reads = frozenset(name for path in paths for name in root(path))
+
+    def columns(
+        self, raw: RawColumns, numbers: Sequence[int]
+    ) -> tuple[SchemaColumns, Integers, Sequence[Refused]]:
+        """Return the columns of the rows that become events, these rows, and the other ones.
+
+        The records have these numbers, which the path "row" means.
+        """
+        rows = RawRows(raw, numbers, keep=self.keep)
+        fields, time, label = self.fields, self.readers.time, self.readers.label
+        observed = self._observed(rows)
+        labels = ~observed
+        scores, x = self._scores(rows, observed), self._features(rows, observed)
+        if self.kind == "labelled":
+            rows.refuse(~rows.any_present(fields.scored), lambda: missing(*fields.scored))
+        ids, times = rows.required(fields.id, _ID), rows.required(fields.time, time)
+        models = rows.optional(fields.model, _MODEL, rows.all, DEFAULT_MODEL)
+        segments = rows.optional(fields.segment, _SEGMENT, observed, "")
+        extra = rows.dicts({path: path for path in fields.passthrough}, self._field, observed)
+        awaited, due = self._awaited(rows, observed, times)
+        values = rows.required(fields.label, label, labels) if labels.any() else None
+        recorded = rows.optional_or_none(fields.recorded, time, rows.all)
+        columns = (ids, times, models, segments, scores, values, x, extra, recorded, awaited, due)
+        good = rows.good()
+        return _kept(SchemaColumns(labels, *columns), good), good, rows.refused()
+
+    def _observed(self, rows: RawRows) -> Mask:
+        """Return which rows are observations."""
+        if self.kind != "mixed":
+            return rows.all if self.kind == "labelled" else ~rows.all
+        scored, label = self.fields.scored, self.fields.label
+        observed, labelled = rows.any_present(scored), rows.any_present([label])
+        neither = ~(observed | labelled)
+        rows.refuse(neither, lambda: missing(*scored, label))
+        return observed | neither
+
+    def _scores(self, rows: RawRows, observed: Mask) -> Column | None:
+        path = self.fields.score
+        if not observed.any():
+            return None
+        if isinstance(path, str):
+            return rows.optional(path, self.readers.score, observed, None)
+        scores = rows.dicts(path, _SCORE, observed)
+        rows.refuse_partial([*path.values()], observed, missing)
+        return rows.filled(None, observed) if scores is None else scores
+
+    def _features(self, rows: RawRows, observed: Mask) -> Column | None:
+        paths = self.fields.x
+        if isinstance(paths, str):
+            return rows.optional_or_none(paths, _FEATURES, observed)
+        if not paths:
+            return None
+        x = rows.dicts({path: path for path in paths}, self._field, observed)
+        rows.refuse_partial(paths, observed, lambda first, *_: missing(first))
+        return x
+
+    def _awaited(
+        self, rows: RawRows, observed: Mask, times: Column
+    ) -> tuple[Column | None, Column | None]:
+        """Return the labels of observations, None where none is known yet, and their times."""
+        fields, readers = self.fields, self.readers
+        timed = fields.label_time
+        if self.kind != "labelled" and not (self.keep and timed):
+            return None, None
+        known = observed & rows.any_present([fields.label]) & ~rows.nan(fields.label)
+        awaited = rows.values(fields.label, readers.label, known, observed)
+        if timed is None:
+            return awaited, None
+        if self.keep:
+            return awaited, rows.optional(timed, readers.time, observed, None)
+        late = known & ~rows.any_present([timed])
+        rows.refuse(late, lambda: label_without_time(fields.label, timed))
+        given = rows.optional(timed, readers.time, known, None)
+        due = np.where(known, given, times) if known.any() else times
+        self._refuse_early(rows, due, times)
+        return awaited, due
+
+    @staticmethod
+    def _refuse_early(rows: RawRows, due: Column, times: Column) -> None:
+        good = rows.good()
+        at, own = due[good].astype(np.int64), times[good].astype(np.int64)
+        for row in np.flatnonzero(at < own).tolist():
+            rows.refuse_one(int(good[row]), label_before_observation(at[row], own[row]))
+
+
+def label_before_observation(label: int, observation: int) -> BadRecordError:
+    """Return the error for a label whose time is before that of its observation."""
+    detail = (
+        f"the label's time {label} is before that of its observation, {observation}; "
+        "repair one of them, or name another field for the label's time"
+    )
+    return BadRecordError("bad-time", detail)
+
+
+def _kept(columns: SchemaColumns, good: Integers) -> SchemaColumns:
+    """Return the columns of the rows that are not refused, as if the others had not been there."""
+    if len(good) == len(columns.labels):
+        return columns
+    taken: list[Any] = [None if one is None else one[good] for one in columns]
+    kept = SchemaColumns(*taken)
+    every, observed = np.ones(len(good), bool), ~kept.labels
+    return kept._replace(
+        times=_dense(kept.times, every),
+        scores=_dense(kept.scores, observed) if observed.any() else None,
+        values=_dense(kept.values, kept.labels) if kept.labels.any() else None,
+        x=_if_any(kept.x, observed),
+        extra=_if_any(kept.extra, observed),
+        recorded=_dense(_if_any(kept.recorded, every), every),
+        awaited=_dense(kept.awaited, every),
+        awaited_times=_dense(kept.awaited_times, every),
+    )
+
+
+def _dense(one: Any, rows: Mask) -> Any:  # noqa: ANN401 - a column or None
+    """Return a column whose objects in some rows are numbers of one type as an array of these."""
+    if one is None or one.dtype != object:
+        return one
+    found = column(one[rows].tolist())
+    whole = np.zeros(len(rows), found.dtype)
+    whole[rows] = found
+    return whole
+
+
+def _if_any(one: Column | None, rows: Mask) -> Column | None:
+    return None if one is None or not np.not_equal(one[rows], None).any() else one

@@ -1,0 +1,83 @@
+"""What a replay says of scores and labels that may not be what they seem."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.connectors.conftest import Ran
+
+    Invoke = Callable[..., Ran]
+
+UNDECLARED = (
+    "The raw scores have no verdict, since they may be any numbers. Are they probabilities or "
+    "logits? Then declare them, in scores. Are they per cent? Then divide them by 100."
+)
+BEYOND = (
+    "beyond [0, 1], and have no verdict of their own. Are they logits? Add --scores logit. Are "
+    "they per cent? Divide them by 100."
+)
+
+
+def write(change: Callable[[float, int], tuple[float, int]]) -> None:
+    """Write scores and labels that were right before a change."""
+    draw = random.Random(1)  # noqa: S311 - no secret
+    rows = []
+    for _ in range(300):
+        p = draw.uniform(0.05, 0.95)
+        score, label = change(p, int(draw.random() < p))
+        rows.append(f"{score},{label}\n")
+    Path("s.csv").write_text("score,label\n" + "".join(rows))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda p, y: (round(p), y), "All scores are 0 or 1. Are these decisions?"),
+        (lambda p, y: (1 - p, y), "Labels 1 are rarer where scores are higher."),
+        (lambda p, _: (p, 0), "None of the 300 labels is 1:"),
+        (lambda p, _: (p, 1), "All 300 labels are 1:"),
+        (lambda p, y: (100 * p, y), UNDECLARED),
+        (lambda p, y: (math.log(p / (1 - p)), y), UNDECLARED),
+    ],
+    ids=["decisions", "of label 0", "never 1", "always 1", "per cent", "logits"],
+)
+def test_columns_that_are_in_doubt(
+    invoke: Invoke, change: Callable[[float, int], tuple[float, int]], sentence: str
+) -> None:
+    """The summary says it below the table and in JSON, and so does the report."""
+    write(change)
+    ran = invoke("replay", "s.csv", "--delay", "0", "--report", "r.json")
+    assert ran.code == 0, ran.err
+    assert sentence in ran.err
+    assert sentence in " ".join(json.loads(Path("r.json").read_text())["notes"])
+
+
+@pytest.mark.parametrize("factor", [100, -3])
+def test_scores_beyond_probabilities_are_named_first(invoke: Invoke, factor: float) -> None:
+    """The first lines have the ends of the scores, and how the raw verdict is had."""
+    write(lambda p, y: (factor * p, y))
+    ran = invoke("replay", "s.csv", "--delay", "0")
+    assert BEYOND in ran.err
+    ends = sorted((factor * 0.05, factor * 0.95))
+    low, high = ran.err.partition("Scores lie in [")[2].partition("]")[0].split(", ")
+    assert (float(low), float(high)) == pytest.approx(ends, abs=abs(factor) * 0.02)
+
+
+def test_what_is_declared_is_not_in_doubt(invoke: Invoke) -> None:
+    """Right scores, and declared logits, have a raw verdict and no note."""
+    write(lambda p, y: (p, y))
+    assert json.loads(invoke("replay", "s.csv", "--delay", "0", "--json").out)["notes"] == []
+    write(lambda p, y: (math.log(p / (1 - p)), y))
+    words = ("replay", "s.csv", "--delay", "0", "--scores", "logit")
+    ran = invoke(*words)
+    assert "raw scores" in ran.err
+    assert "have no verdict" not in ran.err
