@@ -20,6 +20,7 @@ SHARE = Measure("label_share", "share of label 1", "labels", "Share of label 1 a
 class LabelShare(Monitor):
     """The share of label 1."""
 
+    name = "label_share"
     measures: ClassVar[tuple[Measure, ...]] = (SHARE,)
 
     def __init__(self, labels: int = 0, positives: int = 0) -> None:

@@ -16,9 +16,10 @@ from rich.table import Table
 from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
 from abers.serialization import is_keyed
-from abers.stream import Settings, accounts, make_task, snapshot
-from abers.stream.pending_store import ASSUMED, NO_CLOCK
-from abers.stream.saved_store import StoreColumns
+from abers.stream import Settings, accounts, snapshot
+from abers.stream.pending_store import EARLY, FINISHED, PENDING
+from abers.stream.saved_learners import SavedLearners
+from abers.stream.state import ProcessorState
 from abers_connectors.config.units import duration
 from abers_connectors.files.formats import SUFFIXES, suffix_of
 from abers_connectors.regular_files import open_regular
@@ -30,9 +31,9 @@ from abers_connectors.state_key import state_key
 from abers_connectors.terminal import console
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from abers.stream.tasks.base import Task
+    from abers.monitoring import TaskMonitor
 
 __all__ = ["Held", "Inspected", "inspected", "show_inspected"]
 
@@ -89,12 +90,13 @@ def inspected(path: str) -> Inspected:
     try:
         _refuse_calibrator(blob)
         sealed = is_keyed(blob)
-        whole, state = snapshot.read(blob, state_key() if sealed else None)
-        held = _held_calibrators(make_task(whole.settings), state)
+        whole = snapshot.read(blob, state_key() if sealed else None)
+        state = ProcessorState(msgspec.structs.replace(whole.settings, learner=None))
+        snapshot.load_state(state, whole)
     except StateError as error:
         msg = f"{path}: {error}"
         raise StateError(msg) from None
-    waiting, early, finished = (len(store.ids.lengths) // 4 for store in state.stores)
+    store = state.join.store
     return Inspected(
         path=path,
         bytes=len(blob),
@@ -102,22 +104,26 @@ def inspected(path: str) -> Inspected:
         version=whole.version,
         settings=msgspec.structs.asdict(whole.settings),
         position=whole.position,
-        clock=max((one.time for one in state.clocks if one.time != NO_CLOCK), default=None),
-        counters=state.counters,
+        clock=store.clock,
+        counters=state.join.counters,
         accounts=_accounts(whole.position, state),
-        waiting_for_labels=waiting,
-        waiting_for_observations=early,
-        remembered_ids=finished,
-        learner_bytes=len(whole.learners or b""),
-        held=held,
+        waiting_for_labels=store.count(PENDING),
+        waiting_for_observations=store.count(EARLY),
+        remembered_ids=store.count(FINISHED),
+        learner_bytes=_learner_bytes(whole),
+        held=_held_calibrators(state),
     )
 
 
-def _accounts(position: Any, state: snapshot.SavedState) -> dict[str, int]:  # noqa: ANN401 - any
+def _learner_bytes(whole: snapshot.Snapshot) -> int:
+    saved = whole.components.get(SavedLearners.name)
+    return 0 if saved is None else len(msgspec.msgpack.decode(saved.payload, type=bytes))
+
+
+def _accounts(position: Any, state: ProcessorState) -> dict[str, int]:  # noqa: ANN401 - any
     """Return the accounts of events and predictions, and of the records of a partition."""
-    pending, early, _ = state.stores
-    undecided = int((StoreColumns.saved(pending).values != ASSUMED).sum())
-    of = accounts.numbers(state.counters, undecided, len(early.ids.lengths) // 4)
+    store = state.join.store
+    of = accounts.numbers(state.join.counters, store.undecided(), store.count(EARLY))
     try:
         return of | Checkpoint.from_position(position).counts.numbers()
     except StateError:  # a run over files has no account of records
@@ -136,18 +142,20 @@ def _refuse_calibrator(blob: bytes) -> None:
     raise StateError(msg)
 
 
-def _held_calibrators(task: Task, state: snapshot.SavedState) -> list[Held]:
-    monitors = state.monitors or [None] * len(state.keys)
+def _held_calibrators(state: ProcessorState) -> list[Held]:
+    calibrators = state.calibration.calibrators
+    none: Sequence[TaskMonitor | None] = [None] * len(calibrators)
+    monitors = state.calibration.monitors or none
     return [
-        Held(model, segment, len(task.calibrator(calibrator)), _scores(task, monitor))
+        Held(model, segment, len(calibrator), _scores(monitor))
         for (model, segment), calibrator, monitor in zip(
-            state.keys, state.calibrators, monitors, strict=True
+            state.join.validator.keys, calibrators, monitors, strict=True
         )
     ]
 
 
-def _scores(task: Task, monitor: Any) -> Means:  # noqa: ANN401 - as it stands in the state
-    return {} if monitor is None else finite(task.monitor(monitor).views()["calibrated"]) or {}
+def _scores(monitor: TaskMonitor | None) -> Means:
+    return {} if monitor is None else finite(monitor.views()["calibrated"]) or {}
 
 
 def show_inspected(found: Inspected) -> None:

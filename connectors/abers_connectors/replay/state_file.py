@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StateFile", "orphaned"]
 
-_LAYOUT = 2  # version of the position; the first one had no digest of the inputs
+_LAYOUT = 1  # version of the position
 _CONTEXT = "a run over files"  # the inputs and outputs are in the position; the file may be moved
 
 
@@ -126,7 +126,7 @@ class StateFile:
 
     def _position(self, blob: bytes) -> Any:  # noqa: ANN401 - whatever a snapshot holds
         try:
-            return snapshot.read(blob, self._key, _CONTEXT)[0].position
+            return snapshot.read(blob, self._key, _CONTEXT).position
         except StateError:
             return None
 

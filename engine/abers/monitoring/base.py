@@ -92,6 +92,8 @@ class Monitor(CopiedWhole, ABC):
 
     Attributes
     ----------
+    name
+        Its name in a snapshot, which no other monitor of the task has.
     measures
         Definitions of all numbers that `summary` can return.
 
@@ -99,7 +101,7 @@ class Monitor(CopiedWhole, ABC):
     -----
     A subclass needs no arguments, unless it is the first monitor of a task. One line in
     `abers.monitoring.registry` makes it run in every stream of a task, and appear wherever numbers
-    and figures are shown.
+    and figures are shown. In a stream that was saved without it, it begins empty.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class Monitor(CopiedWhole, ABC):
     >>> import numpy as np
     >>> from abers.monitoring import Measure, Monitor, Number, ScoredRows
     >>> class Labels(Monitor):
+    ...     name = "label_sum"
     ...     measures = (Measure("label_sum", "sum of labels", "labels", "Sum of the labels."),)
     ...     def __init__(self, sum=0.0):
     ...         self.sum = sum
@@ -128,6 +131,7 @@ class Monitor(CopiedWhole, ABC):
     [('label_sum', 2.0, 'abers_label_sum')]
     """
 
+    name: ClassVar[str]
     measures: ClassVar[tuple[Measure, ...]] = ()
 
     @abstractmethod
@@ -182,6 +186,10 @@ class Monitor(CopiedWhole, ABC):
 
     def watch_tracker(self, tracker: Tracker) -> None:
         """Read a tracker that moves the intervals of predictions, beside the predictions."""
+
+    def each(self) -> dict[str, Monitor]:
+        """Return this monitor, and any that run beside it, by name."""
+        return {self.name: self}
 
     def totals(self) -> tuple[Any, ...]:
         """Return the state without what only figures need, which `restore` takes too.
@@ -240,7 +248,7 @@ class TaskMonitor(Monitor):
 
     def __init__(self) -> None:
         self.e_processes: Sequence[EProcess] = ()
-        self.others: Sequence[Monitor] = ()
+        self.others: list[Monitor] = []
 
     @property
     @abstractmethod
@@ -337,17 +345,9 @@ class TaskMonitor(Monitor):
         beside = (figure for one in self.others for figure in one.figures(bands))
         return [*self._figures(bands), *beside]
 
-    def state(self) -> tuple[Any, ...]:
-        """Return the state: that of the scores, then that of each other monitor."""
-        return (*self._state(), *(one.state() for one in self.others))
-
-    def totals(self) -> tuple[Any, ...]:
-        """Return the totals of the scores, then those of each other monitor."""
-        return (*self._totals(), *(one.totals() for one in self.others))
-
-    def _totals(self) -> tuple[Any, ...]:
-        """Return the totals of the scores; unless overridden, their state."""
-        return self._state()
+    def each(self) -> dict[str, Monitor]:
+        """Return the scores and the other monitors by name."""
+        return {one.name: one for one in (self, *self.others)}
 
     def _figures(self, bands: BandMaker) -> list[Figure]:
         """Return the figures of the scores."""
@@ -366,7 +366,3 @@ class TaskMonitor(Monitor):
     @abstractmethod
     def _numbers(self) -> list[Number]:
         """Return the numbers of the scores."""
-
-    @abstractmethod
-    def _state(self) -> tuple[Any, ...]:
-        """Return the state of the scores."""

@@ -40,6 +40,7 @@ class BinaryMonitor(ProbabilityMonitor[PrequentialScores]):
     ['reliability']
     """
 
+    name = "binary"
     measures = (*ProbabilityMonitor.measures, LOG_LOSS, BRIER, ECE)
     kind = PrequentialScores
 

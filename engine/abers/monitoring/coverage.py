@@ -110,6 +110,7 @@ class CoverageMonitor(Monitor):
     [('tracked_coverage', 1.0), ('tracked_level', 0.8), ('tracked_coverage_bound', 101.0)]
     """
 
+    name = "coverage"
     measures = (_COVERAGE, _LEVEL, _BOUND, _WIDTH, _WHOLE, _EMPTY)
 
     def __init__(self) -> None:

@@ -141,6 +141,7 @@ class MultiClassMonitor(ProbabilityMonitor[MultiClassScores]):
     (0.5, 0.02, 0.125)
     """
 
+    name = "multiclass"
     measures = (*ProbabilityMonitor.measures, LOG_LOSS, BRIER, _ACCURACY)
     kind = MultiClassScores
     title = "Reliability of the most probable class"

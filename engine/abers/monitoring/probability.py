@@ -86,11 +86,12 @@ class ProbabilityMonitor(TaskMonitor, Generic[S]):
         kept = {view: one.reliability for view, one in self.scores().items() if one.reliability}
         return [reliability_figure(kept, bands, self.title, self.right)] if kept else []
 
-    def _totals(self) -> tuple[Any, ...]:
+    def totals(self) -> tuple[Any, ...]:
         """Return the state without the reliability diagrams."""
         return (self.width_sum, self.calibrated.totals(), self.raw and self.raw.totals())
 
-    def _state(self) -> tuple[Any, ...]:
+    def state(self) -> tuple[Any, ...]:
+        """Return the state; see `Monitor.state`."""
         return (self.width_sum, self.calibrated.state(), self.raw and self.raw.state())
 
     @classmethod

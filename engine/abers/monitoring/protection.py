@@ -95,6 +95,7 @@ class ProtectionMonitor(MixtureMonitor):
     0.105
     """
 
+    name = "protection"
     price, price_per_label, loss = _PRICE_NATS, _PRICE_PER_LABEL, _LOG_LOSS
     measures = (_OUTSIDE, LANES, price, price_per_label, WEIGHT, loss)
     words = LossWords(
@@ -155,6 +156,7 @@ class DistributionProtectionMonitor(MixtureMonitor):
     1.0
     """
 
+    name = "distribution_protection"
     price, price_per_label, loss = _PRICE_CRPS, _PRICE_CRPS_PER_LABEL, _CRPS
     measures = (LANES, price, price_per_label, WEIGHT, loss)
     words = LossWords(

@@ -17,7 +17,7 @@ from abers.monitoring.regression import RegressionMonitor
 from abers.serialization import require
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from abers.monitoring.base import Monitor, TaskMonitor
     from abers.monitoring.measures import Measure
@@ -45,7 +45,7 @@ PROTECTION: dict[str, list[type[Monitor]]] = {
 
 def task_monitor(
     task: str,
-    state: Sequence[Any] | None = None,
+    states: Mapping[str, Sequence[Any]] | None = None,
     *,
     protected: bool = False,
     tracked: bool = False,
@@ -57,9 +57,9 @@ def task_monitor(
     ----------
     task
         Name of the task.
-    state
-        What `TaskMonitor.state` returned; None for an empty monitor. Monitors that were registered
-        since it was saved are empty.
+    states
+        What `Monitor.state` or `Monitor.totals` of each returned, by name. A monitor without a
+        state begins empty.
     protected
         Whether a mixture of experts makes the predictions.
     tracked
@@ -70,7 +70,7 @@ def task_monitor(
     Raises
     ------
     ValueError
-        If the state is not one of such a monitor.
+        If a state is not one of such a monitor, no monitor has its name, or two have one name.
 
     Examples
     --------
@@ -80,17 +80,14 @@ def task_monitor(
     """
     kind, others = TASK_MONITORS[task], [*MONITORS[task], *(PROTECTION[task] if protected else [])]
     others += [CoverageMonitor] if tracked else []
-    monitor = kind(**options)
-    monitor.others = [other() for other in others]
-    if state is None:
-        return monitor
-    own = len(monitor.state()) - len(others)
-    saved = state[own:]
-    require(len(saved) in {0, len(others)}, "monitors")
-    restored = kind.restore(state[:own])
-    pairs = zip(others, saved, strict=True) if saved else ()
-    restored.others = [other.restore(one) for other, one in pairs] or monitor.others
-    return restored
+    known, names = states or {}, [kind.name, *(other.name for other in others)]
+    require(len({*names}) == len(names), f"names of monitors, {', '.join(names)}, are not unique")
+    require(known.keys() <= {*names}, f"names of monitors: {', '.join(known.keys() - {*names})}")
+    monitor = kind.restore(known[kind.name]) if kind.name in known else kind(**options)
+    monitor.others = [
+        one.restore(known[one.name]) if one.name in known else one() for one in others
+    ]
+    return monitor
 
 
 def measure(name: str) -> Measure | None:

@@ -113,6 +113,7 @@ class RegressionMonitor(TaskMonitor):
     5.5
     """
 
+    name = "regression"
     measures = (*TaskMonitor.measures, _CRPS, _PINBALL, _COVERAGE, _WIDTH, _MEAN_WIDTH)
 
     def __init__(self, levels: Sequence[float], *, distributions: bool = False) -> None:
@@ -224,7 +225,8 @@ class RegressionMonitor(TaskMonitor):
             found.append(_pit(self._pit.tolist()))
         return found
 
-    def _state(self) -> tuple[Any, ...]:
+    def state(self) -> tuple[Any, ...]:
+        """Return the state; see `Monitor.state`."""
         means = [one.state() for one in self.means]
         pit = None if self._pit is None else self._pit.tolist()
         return (self._levels.tolist(), self._count, means, self._covered.tolist(), pit)

@@ -17,7 +17,7 @@ from abers.saveable import CopiedWhole
 from abers.serialization import count, require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from abers.arrays import Integers
     from abers.monitoring.base import Monitor
@@ -70,7 +70,7 @@ class Totals(NamedTuple):
     first, last
         Smallest and largest event time of the observations in the window.
     totals
-        What `pack` made of the totals of the monitor.
+        What `pack` made of the totals of the monitor, and of those beside it, by name.
     """
 
     labels: int
@@ -87,7 +87,7 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
     Parameters
     ----------
     monitor
-        Restores a monitor from its totals.
+        Restores a monitor from its totals, and those of any beside it, by name.
     most
         Largest number of windows, an even number.
     pack, unpack
@@ -115,8 +115,8 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
         monitor: Callable[[Any], M],
         most: int = 64,
         *,
-        pack: Callable[[Any], Any] = tuple,
-        unpack: Callable[[Any], Any] = tuple,
+        pack: Callable[[Any], Any] = dict,
+        unpack: Callable[[Any], Any] = dict,
     ) -> None:
         self.count, self.most = 0, most
         self._monitor, self._pack, self._unpack = monitor, pack, unpack
@@ -173,10 +173,10 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
         points = self._trail.points
         if self.count and (not points or points[-1].labels < self.count):
             points = self._trail.with_last(self._now(monitor))
-        found, before = list[Window[M]](), None
+        found, before = list[Window[M]](), dict[str, Any]()
         for labels, first, last, packed in points:
             totals = self._unpack(packed)
-            between = totals if before is None else monitor.difference(totals, before)
+            between = _between(monitor, totals, before)
             done = found[-1].end if found else 0
             found.append(Window(labels, labels - done, first, last, self._monitor(between)))
             before = totals
@@ -202,7 +202,19 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
         self._first, self._last = first, last
 
     def _now(self, monitor: M) -> Totals:
-        return Totals(self.count, self._first, self._last, self._pack(monitor.totals()))
+        totals = {name: one.totals() for name, one in monitor.each().items()}
+        return Totals(self.count, self._first, self._last, self._pack(totals))
+
+
+def _between(
+    monitor: Monitor, later: Mapping[str, Any], earlier: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the totals of the predictions between two totals; a new monitor began empty."""
+    return {
+        name: one.difference(later[name], earlier[name]) if name in earlier else later[name]
+        for name, one in monitor.each().items()
+        if name in later
+    }
 
 
 def _wider(before: Totals, after: Totals) -> Totals:

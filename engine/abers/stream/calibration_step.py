@@ -7,7 +7,7 @@ there, so nothing is computed twice.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.arrays import Floats, Integers
-    from abers.monitoring import ScoredRows, TaskMonitor
+    from abers.monitoring import Monitor, ScoredRows, TaskMonitor
     from abers.stream.columns import Events
     from abers.stream.events import Alarm
     from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 __all__ = ["CalibrationStep"]
+
+M = TypeVar("M", bound="Monitor")
 
 _SPARE = 8  # rows grow by one part in so many: doubling would waste half of a million
 
@@ -87,8 +89,7 @@ class CalibrationStep:
         while len(self.calibrators) < keys:
             self.calibrators.append(self._task.calibrator())
             if self.monitors is not None:
-                self.monitors.append(self.watching(self._task.monitor(), self.calibrators[-1]))
-                self.histories.append(self.history())
+                self.add_monitor(self._task.monitor())
         if self.e_processes is not None and self.monitors is not None:
             for monitor in self.monitors[len(self.e_processes.by_key) :]:
                 monitor.e_processes = [self.e_processes.add()]
@@ -99,12 +100,18 @@ class CalibrationStep:
         if self.pending is not None:
             self.pending.reserve(slots)
 
-    def history(self) -> ModelHistory:
-        """Return an empty history."""
+    def add_monitor(self, monitor: TaskMonitor) -> None:
+        """Add the monitor of the first calibrator without one, and an empty history."""
+        if self.monitors is not None:
+            calibrator = self.calibrators[len(self.monitors)]
+            self.monitors.append(self.watching(monitor, calibrator))
+            self.histories.append(self._history())
+
+    def _history(self) -> ModelHistory:
         return ModelHistory(self._task, self._levels)
 
     @staticmethod
-    def watching(monitor: TaskMonitor, calibrator: RowCalibrator) -> TaskMonitor:
+    def watching(monitor: M, calibrator: RowCalibrator) -> M:
         """Let a monitor read the mixture and the tracker of a calibrator; return the monitor."""
         if (mixture := calibrator.mixture) is not None:
             monitor.watch(mixture)
@@ -117,7 +124,7 @@ class CalibrationStep:
         self.calibrators[key] = self._task.calibrator()
         if self.monitors is not None:
             self.monitors[key] = self.watching(self._task.monitor(), self.calibrators[key])
-            self.histories[key] = self.history()
+            self.histories[key] = self._history()
             if self.e_processes is not None:
                 self.monitors[key].e_processes = [self.e_processes.renew(key)]
 

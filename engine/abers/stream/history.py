@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,7 +26,7 @@ from abers.serialization import column, require
 from abers.stream.events import Alarm  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from abers.arrays import Floats, Integers
     from abers.monitoring import ScoredRows, TaskMonitor
@@ -174,9 +174,13 @@ class ModelHistory:
             self.windowed.state(), evidence, self.names, mixed, [*self.alarms], last
         )
 
-    def load(self, saved: SavedHistory) -> None:
-        """Restore a state, before the first label; a ValueError if it cannot be one."""
-        self.windowed.load(*saved.windows)
+    def load(self, saved: SavedHistory, monitors: Collection[str]) -> None:
+        """Restore a state, before the first label; a ValueError if it cannot be one.
+
+        The totals of other monitors than these are dropped.
+        """
+        points = _of_monitors(saved.windows[-1], monitors)
+        self.windowed.load(*saved.windows[:-1], points)
         bytes_each = 16 * len(saved.names)
         require(all(len(one.values) == bytes_each for one in saved.experts), "experts")
         self.names = saved.names
@@ -196,6 +200,19 @@ def experts_at(names: Sequence[str], point: ExpertPoint) -> dict[str, Expert]:
         name: Expert(None if math.isnan(weight) else weight, loss)
         for name, (weight, loss) in zip(names, rows, strict=True)
     }
+
+
+def _of_monitors(points: Sequence[Totals], monitors: Collection[str]) -> Sequence[Totals]:
+    """Drop the totals of monitors that there are no more; the last point has those of all."""
+    read = msgspec.msgpack.Decoder(dict[str, Any]).decode
+    if not points or read(points[-1].totals).keys() <= {*monitors}:
+        return points
+    kept = (
+        {name: totals for name, totals in read(one.totals).items() if name in monitors}
+        for one in points
+    )
+    write = msgspec.msgpack.encode
+    return [one._replace(totals=write(each)) for one, each in zip(points, kept, strict=True)]
 
 
 def _higher(before: EvidencePoint, after: EvidencePoint) -> EvidencePoint:

@@ -91,7 +91,7 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
     features: list[dict[Any, Any]] | None
     extra: bytes
     counters: list[int]
-    retired: list[int] = []
+    retired: list[int]
 
 
 @lru_cache(maxsize=8)

@@ -8,24 +8,49 @@ from __future__ import annotations
 
 import pickle
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from abers.exceptions import MissingExtraError, ParameterError, StateError
 from abers.serialization import REMEDY
+from abers.stream.component import Component
+from abers.stream.msgpack_encoder import encode
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from abers.arrays import Integers
     from abers.learners import Learner
+    from abers.serialization import Piece
+    from abers.stream.model_learners import ModelLearners
 
     Learners = tuple[Learner | None, dict[str, Learner]]
 
-__all__ = ["dump", "load", "require_protection"]
+__all__ = ["SavedLearners", "dump", "load", "require_protection"]
 
 _SKOPS_MAGIC = b"PK\x03\x04"  # of a zip file; a pickle begins with another byte
 _OWN_TYPES = ("abers.learners.sklearn_adapters.SklearnClassifier",)
 _METHODS = ("score", "learn")
+
+
+class SavedLearners(Component):
+    """The learners, of which nothing is read before the seal and the settings are."""
+
+    name = "learners"
+    formats: ClassVar = {1: bytes}
+    derived = True
+
+    def __init__(self, learners: ModelLearners, trusted_types: Sequence[str] | None) -> None:
+        self._learners, self._trusted_types = learners, trusted_types
+
+    def save(self, slots: Integers) -> Iterator[Piece]:
+        """Encode the learners."""
+        del slots
+        learners = self._learners.shared, self._learners.by_model
+        return encode(dump(learners, self._trusted_types))
+
+    def _load(self, saved: bytes) -> None:
+        self._learners.shared, self._learners.by_model = load(saved, self._trusted_types)
 
 
 def require_protection(key: bytes | None, trusted_types: Sequence[str] | None) -> None:

@@ -175,8 +175,8 @@ def records_of(state: Path) -> int:
     """Return how many records a saved state has read; none if there is no state yet."""
     if not state.exists():
         return 0
-    source = snapshot.read(state.read_bytes())[0].position["source"]
-    return source["records"] if source else 0
+    source = snapshot.read(state.read_bytes()).position["source"]
+    return source.get("at", source)["records"] if source else 0
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\nError: pay\u202e\u2066\x9b31m\x00\u2028"

@@ -57,7 +57,7 @@ def test_what_a_state_says(path: Path, *, monitors: bool) -> None:
     assert found.bytes == path.stat().st_size
     assert found.sealed
     assert found.settings["monitors"] is monitors
-    assert found.position == {"source": {"records": 5}, "files": {}, "layout": 2}
+    assert found.position == {"source": {"records": 5}, "files": {}, "layout": 1}
     assert found.clock == 4_000
     assert found.counters == processor.counters
     assert found.accounts == processor.accounts

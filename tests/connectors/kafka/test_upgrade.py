@@ -20,20 +20,22 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker
 
 ROOT = Path(__file__).parents[3]
-BEFORE = "947a0c24b2a5d0a6d60b9de19ef71b24462e1f7c"
-"""The version before: states count every end, and know how many partitions there are."""
+GOLDEN = ("tests/engine/stream/golden", "tests/connectors/kafka/golden")
+"""Files that change exactly where the formats of snapshots and changelogs do."""
 INSTANCES = ("a", "b")
 
 
 @pytest.fixture(scope="module")
 def older(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Build the wheel of the version before, install it alone, and return its interpreter."""
+    """Build the wheel of the first version with these formats, and return its interpreter."""
     folder = tmp_path_factory.mktemp("older")
     source, environment = folder / "source", folder / "environment"
     source.mkdir()
     archive = folder / "source.tar"
     git = shutil.which("git") or "git"
-    subprocess.run([git, "archive", "-o", archive, BEFORE], cwd=ROOT, check=True)
+    log = [git, "log", "-1", "--format=%H", "--", *GOLDEN]
+    first = subprocess.run(log, cwd=ROOT, check=True, capture_output=True, text=True)
+    subprocess.run([git, "archive", "-o", archive, first.stdout.strip()], cwd=ROOT, check=True)
     with tarfile.open(archive) as packed:
         packed.extractall(source, filter="data")
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)

@@ -109,12 +109,12 @@ def test_killed_again_and_again(tmp_path: Path, suffix: str) -> None:
 
     def written(folder: Path) -> list[Any]:
         dead = gzip.decompress((folder / "dead.jsonl.gz").read_bytes())
-        state = (folder / "abers.state").read_bytes()
+        state = snapshot.read((folder / "abers.state").read_bytes()).components
         return [
             (folder / "predictions.jsonl").read_bytes(),
             READ[suffix](folder / f"outcomes.{suffix}"),
             dead,
-            bytes(snapshot.read(state)[0].state),
+            {name: bytes(one.payload) for name, one in state.items() if name != "history"},
         ]
 
     whole, killed = map(written, folders)

@@ -48,7 +48,7 @@ def test_what_is_saved_is_loaded(path: Path) -> None:
     first = path.read_bytes()
     loaded = StateFile(str(path), FILES).load(Settings(), outcomes=True)
     assert loaded.state_bytes() == processor.state_bytes()
-    assert loaded.position == POSITION | {"files": FILES, "layout": 2}
+    assert loaded.position == POSITION | {"files": FILES, "layout": 1}
     StateFile(str(path), FILES).save(loaded, POSITION)
     assert path.read_bytes() == first
     assert list(path.parent.iterdir()) == [path]
@@ -162,11 +162,11 @@ def test_other_files_are_refused(path: Path) -> None:
         StateFile(str(path), other).load(Settings(), outcomes=True)
 
 
-def test_a_state_of_an_older_layout(path: Path) -> None:
+def test_a_state_of_another_layout(path: Path) -> None:
     """A state without a known layout of its position is refused."""
     message = r"abers\.state: another version of abers saved this state, .* to start anew"
     others: list[Any] = [None, 7, [], {}]
-    for position in (*others, POSITION | {"files": FILES}, POSITION | {"layout": 1}):
+    for position in (*others, POSITION | {"files": FILES}, POSITION | {"layout": 2}):
         path.write_bytes(used().snapshot(position))
         with pytest.raises(StateError, match=message):
             StateFile(str(path), FILES).load(Settings(), outcomes=True)
@@ -245,7 +245,7 @@ def test_a_damaged_file_is_refused(path: Path, cut: int) -> None:
 )
 def test_a_position_of_something_else(path: Path, position: dict[str, Any]) -> None:
     """A snapshot without file positions is refused by name."""
-    path.write_bytes(used().snapshot(position | {"layout": 2}))
+    path.write_bytes(used().snapshot(position | {"layout": 1}))
     with pytest.raises(
         StateError, match=r"abers\.state: the position is not that of a run over files"
     ):

@@ -41,6 +41,11 @@ def wire(value: Any) -> Any:  # noqa: ANN401 - any state
     return msgspec.msgpack.decode(msgspec.msgpack.encode(value))
 
 
+def states(monitor: Monitor) -> dict[str, Any]:
+    """Return the states of a monitor and those beside it, by name."""
+    return {name: one.state() for name, one in monitor.each().items()}
+
+
 def batches_make_no_difference(make: Make, scored: ScoredRows) -> None:
     """Assert that batches, also empty ones, make no difference to the last bit of the state."""
     n = len(scored)

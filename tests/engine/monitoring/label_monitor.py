@@ -17,6 +17,7 @@ __all__ = ["Labels"]
 class Labels(Monitor):
     """Number and mean of labels."""
 
+    name = "labels"
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("label_mean", "mean label", "labels", "Mean of the labels."),
         Measure("label_count", "labels", "labels", "Number of labels."),

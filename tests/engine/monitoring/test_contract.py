@@ -217,23 +217,24 @@ def test_a_registered_monitor_runs_beside(monkeypatch: pytest.MonkeyPatch) -> No
     assert [one.metric for one in added] == ["abers_label_mean", "abers_label_count"]
     assert [*monitor.views()["calibrated"]][-2:] == ["label_mean", "label_count"]
     assert [one.id for one in monitor.figures()] == ["reliability", "labels"]
-    assert monitor.state() == (*before.state(), (n, total))
-    restored = task_monitor(task, monitor.state(), **options)
-    assert restored.state() == monitor.state()
+    assert contract.states(monitor) == contract.states(before) | {"labels": (n, total)}
+    restored = task_monitor(task, contract.states(monitor), **options)
+    assert contract.states(restored) == contract.states(monitor)
     both = type(monitor).total([monitor, restored])
     assert both.numbers_beside()[1].value == 2 * n
-    late = task_monitor(task, before.state(), **options)
+    late = task_monitor(task, contract.states(before), **options)
     assert late.numbers_beside()[1].value == 0
     assert late.count == n
 
 
-def test_a_state_of_other_monitors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state with another number of other monitors is refused."""
+def test_names_of_monitors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that no monitor has is refused, and so are two monitors of one name."""
     task, options, _ = CASES["binary"]
-    state = task_monitor(task, **options).state()
+    with pytest.raises(ValueError, match="names of monitors: labels"):
+        task_monitor(task, {"labels": (0, 0.0)}, **options)
     monkeypatch.setitem(monitors.MONITORS, task, [Labels, Labels])
-    with pytest.raises(ValueError, match="monitors"):
-        task_monitor(task, (*state, (0, 0.0)), **options)
+    with pytest.raises(ValueError, match="binary, labels, labels, are not unique"):
+        task_monitor(task, **options)
 
 
 def test_a_narrow_table_leaves_some_out() -> None:

@@ -96,7 +96,7 @@ def test_the_task_decides_on_the_monitor() -> None:
     """Only a regression with tracked intervals has it, also after a restore."""
     for tracked in (True, False):
         monitor = task_monitor("regression", tracked=tracked, levels=(0.5,))
-        again = task_monitor("regression", monitor.state(), tracked=tracked, levels=(0.5,))
+        again = task_monitor("regression", contract.states(monitor), tracked=tracked, levels=(0.5,))
         for one in (monitor, again):
             assert [type(other) for other in one.others] == [CoverageMonitor] * tracked
 

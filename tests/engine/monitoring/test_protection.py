@@ -212,7 +212,7 @@ def test_the_task_decides_on_the_monitor() -> None:
         options: dict[str, Any] = {"levels": (0.5,)} if task == "regression" else {"raw": True}
         monitor = task_monitor(task, protected=True, **options)
         assert [type(one) for one in monitor.others] == [kind]
-        again = task_monitor(task, monitor.state(), protected=True, **options)
+        again = task_monitor(task, contract.states(monitor), protected=True, **options)
         assert [type(one) for one in again.others] == [kind]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 import pytest
@@ -30,8 +30,13 @@ if TYPE_CHECKING:
     from abers.monitoring import Figure, Number
 
 
+M = TypeVar("M", bound=Monitor)
+
+
 class Kept(Monitor):
     """A monitor of sums: the number of its labels, their sum, and that of their squares."""
+
+    name = "kept"
 
     def __init__(self) -> None:
         """Start without labels."""
@@ -67,6 +72,11 @@ class Kept(Monitor):
         return whole
 
 
+def windowed_by(kind: type[M], most: int = 64) -> WindowedMonitor[M]:
+    """Return empty windows of a monitor."""
+    return WindowedMonitor(lambda totals: kind.restore(totals[kind.name]), most)
+
+
 def sums(labels: Iterable[int], before: Sequence[int] = (0, 0, 0)) -> list[int]:
     """Return the sums of labels and of what was before."""
     columns = zip(*((1, one, one * one) for one in labels), strict=True)
@@ -80,7 +90,7 @@ def time(number: int) -> int:
 
 def filled(batches: list[int], most: int = 4) -> tuple[WindowedMonitor[Kept], Kept]:
     """Return windows of consecutive numbers, added in batches, and their monitor."""
-    windowed, monitor = WindowedMonitor(Kept.restore, most), Kept()
+    windowed, monitor = windowed_by(Kept, most), Kept()
     for size in filter(None, batches):
         numbers = range(windowed.count, windowed.count + size)
         labels = np.array(numbers, np.float64)
@@ -118,7 +128,7 @@ def test_batches_and_restarts_make_no_difference(batches: list[int], more: int) 
     one, monitor = filled(batches)
     other = filled([1] * sum(batches))[0]
     assert one.state() == other.state()
-    restored, rest = WindowedMonitor(Kept.restore, 4), Kept.restore(monitor.state())
+    restored, rest = windowed_by(Kept, 4), Kept.restore(monitor.state())
     restored.load(*one.state())
     whole, all_of_it = filled([*batches, more])
     labels = np.arange(one.count, one.count + more, dtype=np.float64)
@@ -144,7 +154,7 @@ def test_batches_and_restarts_make_no_difference(batches: list[int], more: int) 
 def test_what_cannot_be_a_state(spoilt: tuple[int, int, int, list[Totals]]) -> None:
     """Negative counts, points out of order or of one window, and impossible times are refused."""
     with pytest.raises(ValueError, match=r"history|windows"):
-        WindowedMonitor(Kept.restore, 4).load(*spoilt)
+        windowed_by(Kept, 4).load(*spoilt)
 
 
 @pytest.mark.parametrize("count", [3, 1_000, 2_561, 100_000])
@@ -154,7 +164,7 @@ def test_all_windows_together_are_the_stream(count: int) -> None:
     rows = np.sort(rng.random((count, 3)), axis=1)
     labels = (rng.random(count) < rows[:, 1]).astype(float)
     whole = BinaryMonitor(raw=True)
-    windowed = WindowedMonitor(BinaryMonitor.restore)
+    windowed = windowed_by(BinaryMonitor)
     windowed.update(whole, binary(rows, labels), np.arange(count))
     together = BinaryMonitor.total([one.monitor for one in windowed.windows(whole)])
     for name, means in whole.views().items():
@@ -193,7 +203,7 @@ def over_time(
     forecasts = {"calibrated": BinaryForecasts(p, labels)}
     if raw:
         forecasts["raw"] = BinaryForecasts(np.full(len(p), 0.5), labels)
-    monitor, windowed = BinaryMonitor(raw=raw), WindowedMonitor(BinaryMonitor.restore)
+    monitor, windowed = BinaryMonitor(raw=raw), windowed_by(BinaryMonitor)
     times = first + np.arange(len(p))
     windowed.update(monitor, ScoredRows(labels, forecasts, np.zeros(len(p))), times)
     return {one.id: one for one in figures_over_time(windowed.windows(monitor))}
@@ -248,7 +258,7 @@ def test_figures_say_what_they_leave_out() -> None:
     """The caption of a mean without infinite terms says so."""
     labels, quantiles = np.zeros(5), np.array([[-1.0, 0.0, 1.0]] * 5)
     monitor = RegressionMonitor([0.25, 0.5, 0.75])
-    windowed = WindowedMonitor(RegressionMonitor.restore)
+    windowed = windowed_by(RegressionMonitor)
     rows = np.column_stack([labels, quantiles])
     windowed.update(monitor, regression([0.25, 0.5, 0.75], rows, labels), np.arange(5))
     pinball, width = figures_over_time([*recent_windows(windowed.windows(monitor))])

@@ -18,6 +18,8 @@ from abers.stream import DeadLetter, Event, Label, Observation, Output, Settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers.stream import Processor
+
 FOREVER = 10**9
 IDS = ("a", "b", "c", "d", "é", "\0")
 MODELS = ("m", "ms", "")
@@ -288,3 +290,15 @@ def rowless(output: Output) -> tuple[Any, ...]:
     if isinstance(output, DeadLetter):
         output = msgspec.structs.replace(output, row=None)
     return plain(output)
+
+
+def state_part(processor: Processor, name: str) -> Any:  # noqa: ANN401
+    """Return a part of the state of a processor, as plain lists and mappings."""
+    *_, found = msgspec.msgpack.decode(processor.state_bytes())[name]
+    return found
+
+
+def saved_calibrators(processor: Processor) -> list[bytes]:
+    """Return the states of the calibrators of a processor."""
+    _, found = state_part(processor, "calibrators")
+    return list[bytes](found)

@@ -59,6 +59,17 @@ class Kind(NamedTuple):
         """Make the object that scores."""
         return Scorer() if self.learner else None
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """The parts of the saved state, by name."""
+        return {name: payload for name, (*_, payload) in self.saved["components"].items()}
+
+    def with_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the snapshot with other parts."""
+        before = self.saved["components"]
+        parts = {name: [*before[name][:-1], payload] for name, payload in state.items()}
+        return self.saved | {"components": parts}
+
     def restored(self, saved: dict[str, Any]) -> Processor:
         """Load a snapshot under a right checksum, or a right seal."""
         payload = msgspec.msgpack.encode(saved)
@@ -175,14 +186,14 @@ def _plain(one: Kind, processor: Processor) -> dict[str, Any]:
 
 def read_ids(one: Kind, processor: Processor) -> list[tuple[str, str]]:
     """List the ids that the processor knows, with their models."""
-    state = _plain(one, processor)["state"]
+    state = one._replace(saved=_plain(one, processor)).state
     found = []
-    for (text, lengths), models, *_ in state["stores"]:
+    for (text, lengths), models, *_ in state["pending"]:
         at = 0
         for length, model in zip(
             memoryview(lengths).cast("I"), memoryview(models).cast("I"), strict=True
         ):
-            found.append((text[at : at + length], state["models"][model]))
+            found.append((text[at : at + length], state["keys"][0][model]))
             at += length
     return found
 
@@ -214,11 +225,16 @@ def look(processor: Processor) -> None:
 def damaged_snapshot(one: Kind, rng: random.Random) -> dict[str, Any]:
     """Damage a part of a snapshot: each part as often, however much there is of it."""
     if rng.random() < 0.1:
-        found: dict[str, Any] = damaged(one.saved, rng, frozenset({"state", "learners"}))
+        found: dict[str, Any] = damaged(one.saved, rng, frozenset({"components"}))
         return found
-    state = one.saved["state"]
-    part = rng.choice([*state])
-    return one.saved | {"state": state | damaged({part: state[part]}, rng)}
+    state = one.state
+    part = rng.choice([name for name in state if name != "learners"])
+    if rng.random() < 0.1:
+        *kind, payload = one.saved["components"][part]
+        return one.saved | {
+            "components": one.saved["components"] | {part: [*damaged(kind, rng), payload]}
+        }
+    return one.with_state(state | damaged({part: state[part]}, rng))
 
 
 def try_snapshot(one: Kind, rng: random.Random) -> bool:

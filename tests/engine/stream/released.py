@@ -1,8 +1,8 @@
 """Snapshots of every format that was released, and how they are made.
 
-`golden/snapshot-vN.bin` was written by an abers of format N and is never written
-again; `golden/snapshot-vN.json` says what the processor in it was, and what it said next. Made
-once, before a format is released, by
+`golden/snapshot-vN.bin` was written by an abers of format N and is never written again;
+`golden/snapshot-vN.json` says what the processor in it was, and what it said next. Made once,
+before a format is released, by
 
     python -m tests.engine.stream.released
 """

@@ -15,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.stream.cases import EVENTS, FOREVER, SETTINGS
 
-import abers.stream.snapshot as saved
 from abers.monitoring import CalibrationEProcess, DistributionEProcess, EProcessSteps
-from abers.serialization import seal
 from abers.stream import (
     Alarm,
     Event,
@@ -397,24 +395,6 @@ def test_no_more_waits_than_may() -> None:
     (monitor,) = processor.monitors
     assert [one.skipped for one in monitor.tests] == [1] * 4
     assert processor.waiting == (1, 0)
-
-
-def test_restored_from_before_there_were_bets() -> None:
-    """A state without bets is restored; nothing bets on what waited then."""
-    old = Processor(settings := Settings(grace_period=0))
-    old.process(Observation("a", 0, score=0.5))
-    whole, held = saved.read(old.snapshot())
-    held.e_processes = None
-    whole.state = msgspec.Raw(msgspec.msgpack.encode(held))
-    new = Processor.restore(seal(saved.MAGIC, msgspec.msgpack.encode(whole)), settings)
-    new.process_many([Label("a", 1, value=1), Observation("b", 2, score=0.5)])
-    new.process(Label("b", 3, value=1))
-    expected = CalibrationEProcess()
-    expected.predict(0, 2 / 3)
-    expected.learn(0, 1)
-    (monitor,) = new.monitors
-    assert monitor.tests == expected.evidence()
-    assert Processor.restore(new.snapshot(), settings).state_bytes() == new.state_bytes()
 
 
 def test_intervals_and_pit_values() -> None:

@@ -115,7 +115,7 @@ def test_what_cannot_be_a_history(field: str) -> None:
         saved.last = b"12345678"
     empty = ModelHistory(make_task(BINARY))
     with pytest.raises(ValueError, match=r"histor|experts|last labels"):
-        empty.load(saved)
+        empty.load(saved, ["binary", "protection"])
 
 
 def test_a_snapshot_with_a_spoilt_history_is_refused() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from tests.engine.stream.cases import saved_calibrators
 
 from abers import ParameterError
 from abers.calibration import ProtectedVennAbers
@@ -168,7 +169,7 @@ def test_what_is_too_large_to_wait_holds_no_lane() -> None:
     settings = Settings(scores="probability", max_bytes=1)
     processor = Processor(settings)
     processor.process_many([Observation(f"{n:03}", n, score=0.5) for n in range(100)])
-    (saved,) = msgspec.msgpack.decode(processor.state_bytes())["calibrators"]
+    (saved,) = saved_calibrators(processor)
     assert processor.waiting == (0, 0)
     assert ProtectedVennAbers.from_bytes(saved).lanes == 1
 
@@ -277,6 +278,6 @@ def test_a_label_of_an_expired_observation() -> None:
     processor.process(Observation("a", 2_000, score=0.7))
     processor.process(Label("1", 2_001, value=1))
     assert processor.counters["late_labels"] == 1
-    (saved,) = msgspec.msgpack.decode(processor.state_bytes())["calibrators"]
+    (saved,) = saved_calibrators(processor)
     calibrator = ProtectedVennAbers.from_bytes(saved)
     assert (calibrator.lanes, calibrator.awaiting, len(calibrator)) == (3, 1, 0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from tests.engine.stream.cases import saved_calibrators
 
 from abers import ProtectedCrossVennAbers
 from abers.learners.river_adapters import make
@@ -148,7 +149,7 @@ def test_which_probability_is_predicted(options: dict[str, Any], protected: bool
         (found,) = processor.process(Observation(f"{time}", time, score=0.9))
         processor.process(Label(f"{time}", time, value=0))
     assert isinstance(found, Prediction)
-    (saved,) = msgspec.msgpack.decode(processor.state_bytes())["calibrators"]
+    (saved,) = saved_calibrators(processor)
     assert (saved[:8] == b"abersPC\x01") == protected
     numbers = {number.name for number in processor.monitors[0].numbers_beside()}
     assert ("lanes" in numbers) == protected

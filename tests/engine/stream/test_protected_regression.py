@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from tests.engine.stream.cases import saved_calibrators
 
 from abers import ParameterError, StateError
 from abers.monitoring import experts
@@ -99,12 +100,6 @@ def quantiles(one: PredictiveDistribution) -> dict[str, float]:
     return dict(zip(map(repr, LEVELS), one.quantile(LEVELS).tolist(), strict=True))
 
 
-def saved(processor: Processor) -> list[bytes]:
-    """Return the states of the calibrators of a processor."""
-    found: list[bytes] = msgspec.msgpack.decode(processor.state_bytes())["calibrators"]
-    return found
-
-
 @pytest.mark.parametrize("use", USES)
 def test_the_processor_numbers_and_expires(use: str) -> None:
     """Outputs and state are those of a calibrator that gets each observation, label and expiry."""
@@ -119,7 +114,7 @@ def test_the_processor_numbers_and_expires(use: str) -> None:
     predictions = [one for one in outputs if isinstance(one, RegressionPrediction)]
     assert [one.quantiles for one in predictions] == [*map(quantiles, distributions)]
     assert all(one.low == one.quantiles == one.high for one in predictions)
-    assert saved(processor) == [calibrator.to_bytes()]
+    assert saved_calibrators(processor) == [calibrator.to_bytes()]
     assert processor.counters["expired"] > 5
     assert processor.counters["evicted"] > 5
     means = [None if use == "none" else one.mean for one in distributions]
@@ -159,7 +154,7 @@ def test_all_uses_of_distributions_have_the_same_calibrator() -> None:
     first = [getattr(each, "quantiles", None) for each in one.process_many(stream)]
     for other in others:
         assert [getattr(each, "quantiles", None) for each in other.process_many(stream)] == first
-        assert saved(other) == saved(one)
+        assert saved_calibrators(other) == saved_calibrators(one)
 
 
 def test_without_labels_the_answer_is_the_base() -> None:
@@ -181,7 +176,7 @@ def test_a_reset_while_observations_wait() -> None:
     (after,) = processor.process(Observation("b", 60, model="m", score=4.0))
     assert isinstance(after, RegressionPrediction)
     assert (after.quantiles["0.5"], after.n_labels) == (7.0, 10)
-    (state,) = saved(processor)
+    (state,) = saved_calibrators(processor)
     assert ProtectedIVAPR.from_bytes(state).lanes == 1
 
 
@@ -189,11 +184,11 @@ def test_labels_outside_the_support_change_nothing() -> None:
     """A label beyond an end is a dead letter, and the observation waits on."""
     processor = Processor(SETTINGS)
     processor.process(Observation("a", 1, score=4.0))
-    before = saved(processor)
+    before = saved_calibrators(processor)
     (refused,) = processor.process(Label("a", 2, value=10.5))
     assert isinstance(refused, DeadLetter)
     assert refused.reason == "bad-label"
-    assert saved(processor) == before
+    assert saved_calibrators(processor) == before
     assert processor.waiting == (1, 0)
 
 
@@ -235,7 +230,7 @@ def test_what_is_too_large_to_wait_holds_no_lane() -> None:
     """An observation that expires at its own prediction leaves its lane to the next one."""
     processor = Processor(msgspec.structs.replace(using("scored"), max_bytes=1))
     processor.process_many([Observation(f"{n:03}", n, score=0.5) for n in range(30)])
-    (state,) = saved(processor)
+    (state,) = saved_calibrators(processor)
     assert processor.waiting == (0, 0)
     assert ProtectedIVAPR.from_bytes(state).lanes == 1
 

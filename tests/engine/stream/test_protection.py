@@ -14,6 +14,7 @@ from tests.engine.stream import test_protected as binary
 from tests.engine.stream import test_protected_classes as several
 from tests.engine.stream import test_protected_cross as cross
 from tests.engine.stream import test_protected_regression as numbers
+from tests.engine.stream.cases import saved_calibrators
 
 from abers import (
     ParameterError,
@@ -45,7 +46,7 @@ class Case:
 
     def calibrator(self, processor: Processor) -> Any:  # noqa: ANN401 - of the kind
         """Return a copy of the only calibrator of a processor."""
-        (saved,) = msgspec.msgpack.decode(processor.state_bytes())["calibrators"]
+        (saved,) = saved_calibrators(processor)
         return self.kind.from_bytes(saved)
 
 

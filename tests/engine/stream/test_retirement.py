@@ -18,7 +18,6 @@ from abers.stream import (
     DeadLetter,
     Event,
     Events,
-    JournalEntry,
     Observation,
     Output,
     Prediction,
@@ -291,14 +290,6 @@ def test_an_entry_that_retires_an_unknown_model(gone: list[int]) -> None:
         other.apply(wrong)
     assert other.state_bytes() == before
     other.apply(entry)
-
-
-def test_entries_of_before() -> None:
-    """An entry that was written before there was such a column retires nobody."""
-    p = Processor()
-    _, entry = p.process_logged(Events.of([obs("a")]))
-    fields = msgspec.msgpack.decode(msgspec.msgpack.encode(entry))
-    assert msgspec.convert(fields[:-1], JournalEntry).retired == []
 
 
 def test_learners_go() -> None:

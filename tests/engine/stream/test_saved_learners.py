@@ -53,13 +53,13 @@ def restored(blob: bytes, trusted_types: Any, key: bytes | None = None) -> Proce
 
 
 BAYES = fed(SklearnClassifier(CLASSIFIERS["bayes"](), ["a"]), []).snapshot()
-SAVED = saved.read(BAYES)[0].learners or b""
+SAVED = msgspec.msgpack.decode(saved.read(BAYES).components["learners"].payload)
 
 
 def with_learners(learners: bytes) -> bytes:
     """Return a snapshot whose learners are these bytes, as anybody can write it without a key."""
-    whole = saved.read(BAYES)[0]
-    whole.learners = learners
+    whole = saved.read(BAYES)
+    whole.components["learners"].payload = msgspec.Raw(msgspec.msgpack.encode(learners))
     return seal(saved.MAGIC, msgspec.msgpack.encode(whole))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.stream import released
 from tests.engine.stream.cases import EVENTS, MODELS, SETTINGS, Scorer, plain, stream
-from tests.engine.stream.naive import COUNTERS
 
 import abers.stream.snapshot as saved
 from abers import ParameterError, StateError, VennAbers
@@ -20,9 +19,6 @@ from abers.exceptions import SettingsError
 from abers.serialization import seal, unseal
 from abers.stream import Event, Label, Observation, Prediction, Processor, Settings
 from abers.validation import shown
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = b"a secret of tests"
 LIMITED = Settings(label_timeout=2_000, max_pending=20, max_early=4, dedup_max_ids=60)
@@ -42,6 +38,12 @@ def fed(settings: Settings = LIMITED, learner: Scorer | None = None) -> Processo
     processor = Processor(settings, learner=learner)
     processor.process_many(BEFORE)
     return processor
+
+
+def payloads(blob: bytes) -> dict[str, Any]:
+    """Return the parts of a snapshot by name, as plain lists and mappings."""
+    found = saved.read(blob).components
+    return {name: msgspec.msgpack.decode(one.payload) for name, one in found.items()}
 
 
 BLOB = fed().snapshot({"line": 7})
@@ -78,9 +80,9 @@ def test_without_finished_ids() -> None:
     assert (restored.counters, restored.clock) == (processor.counters, processor.clock)
     assert restored.waiting == processor.waiting
     assert (processor.held[1] > 0, restored.held[1]) == (True, 0)
-    whole, rest = (saved.read(one)[1] for one in (processor.snapshot(), blob))
-    rest.stores[-1] = whole.stores[-1]
-    assert msgspec.structs.asdict(rest) == msgspec.structs.asdict(whole)
+    whole, rest = (payloads(one) for one in (processor.snapshot(), blob))
+    rest["pending"][-1] = whole["pending"][-1]
+    assert rest == whole
 
 
 def test_restored_is_apart() -> None:
@@ -129,12 +131,12 @@ def test_wrong_magic() -> None:
             Processor.restore(blob, LIMITED)
 
 
-@pytest.mark.parametrize("version", [0, 3, 255])
+@pytest.mark.parametrize("version", [0, 2, 255])
 def test_unknown_version(version: int) -> None:
     """A snapshot of another format is refused with both versions and the remedy."""
     blob = BLOB[:7] + bytes([version]) + BLOB[8:]
     with pytest.raises(
-        StateError, match=rf"format \[{version}\].*reads format 2.*version of abers"
+        StateError, match=rf"format \[{version}\].*reads format 1.*version of abers"
     ):
         Processor.restore(blob, LIMITED)
 
@@ -417,8 +419,9 @@ def _spring() -> None:
 def test_forged_learners_are_never_unpickled(key: bytes | None, given: bytes | None) -> None:
     """Without the key, nobody who can write the file gets anything unpickled."""
     blob = fed(learner=Scorer()).snapshot(key=KEY)
-    whole = saved.read(blob, KEY)[0]
-    whole.learners = pickle.dumps(Trap())
+    whole = saved.read(blob, KEY)
+    trap = msgspec.msgpack.encode(pickle.dumps(Trap()))
+    whole.components["learners"].payload = msgspec.Raw(trap)
     forged = seal(saved.MAGIC, msgspec.msgpack.encode(whole), key, "")
     for learner in (Scorer(), None):
         with pytest.raises(StateError):
@@ -432,8 +435,9 @@ def test_forged_learners_are_never_unpickled(key: bytes | None, given: bytes | N
 def test_learners_of_another_owner_are_never_unpickled(place: str, settings: Settings) -> None:
     """Under the right key too: another place, or other settings, and no pickle is read."""
     blob = fed(learner=Scorer()).snapshot(key=KEY)
-    whole = saved.read(blob, KEY)[0]
-    whole.learners = pickle.dumps(Trap())
+    whole = saved.read(blob, KEY)
+    trap = msgspec.msgpack.encode(pickle.dumps(Trap()))
+    whole.components["learners"].payload = msgspec.Raw(trap)
     sealed = seal(saved.MAGIC, msgspec.msgpack.encode(whole), KEY, "fraud[3]@17")
     with pytest.raises(StateError, match=r"sealed for|other settings"):
         Processor.restore(sealed, settings, key=KEY, owner=place, learner=Scorer())
@@ -454,21 +458,18 @@ def test_state_leaves_the_learners_out() -> None:
 # Formats that were released
 
 
-@pytest.mark.parametrize("path", sorted(released.FOLDER.glob("*.bin")), ids=lambda path: path.name)
-def test_golden(path: Path) -> None:
-    """A snapshot of every released format loads, and goes on as it did when it was written."""
+def test_golden() -> None:
+    """A snapshot of the released format loads, and goes on as it did when it was written."""
+    path = released.present()
     expected = json.loads(path.with_suffix(".json").read_text())
     restored = Processor.restore(path.read_bytes(), released.SETTINGS)
     assert restored.position == expected["position"] == released.POSITION
     assert restored.clock == expected["clock"]
-    assert restored.counters == dict.fromkeys(COUNTERS, 0) | expected["counters"]
-    if path == released.present():
-        assert released.digest(restored) == expected["state"]
-    *outputs, counters = released.spoken(restored)
-    known = {name: counters[name] for name in expected["spoken"][-1]}  # an old format has fewer
-    assert [*outputs, known] == expected["spoken"]
+    assert restored.counters == expected["counters"]
+    assert released.digest(restored) == expected["state"]
+    assert released.spoken(restored) == expected["spoken"]
 
 
 def test_golden_formats() -> None:
-    """There is a golden file of the present format."""
-    assert released.present().exists()
+    """There is a golden file of the present format alone: formats began with it."""
+    assert [path.name for path in released.FOLDER.glob("*.bin")] == [released.present().name]

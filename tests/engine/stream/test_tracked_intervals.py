@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.stream.cases import saved_calibrators, state_part
 from tests.engine.stream.naive import ENTRY_BYTES
 
 from abers import ParameterError, StateError
 from abers.regression import CoverageTracker, ProtectedIVAPR
-from abers.serialization import pack, unpack
 from abers.stream import (
     DeadLetter,
     Events,
@@ -28,6 +28,7 @@ from abers.stream import (
 )
 from abers.stream.settings import DISTRIBUTIONS as USES
 from abers.stream.tasks.registry import make_task
+from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,8 +184,10 @@ def test_adversaries_end_in_saturation(adversary: Adversary, level: float) -> No
     assert numbers["tracked_width"] == pytest.approx(math.fsum(widths) / n)
 
 
-def by_hand(stream: list[Event], level: float) -> tuple[list[tuple[float, float]], bytes]:
-    """Return the intervals and the state of a calibrator and a tracker that are called by hand."""
+def by_hand(
+    stream: list[Event], level: float
+) -> tuple[list[tuple[float, float]], tuple[bytes, bytes]]:
+    """Return the intervals and the states of a calibrator and a tracker that are called by hand."""
     calibrator, tracker = ProtectedIVAPR(SUPPORT), CoverageTracker(level, SUPPORT)
     waiting: dict[str, tuple[Observation, int]] = {}
     found: list[tuple[float, float]] = []
@@ -207,7 +210,7 @@ def by_hand(stream: list[Event], level: float) -> tuple[list[tuple[float, float]
         waiting[event.id] = event, number
         ends = calibrator.predict_one(event.score, number=number).quantile([tail, 1.0 - tail])
         found.append(tracker.predict_one(*ends.tolist(), number=number))
-    return found, pack([calibrator.to_bytes(), tracker.to_bytes()])
+    return found, (calibrator.to_bytes(), tracker.to_bytes())
 
 
 @pytest.mark.parametrize("use", USES)
@@ -230,8 +233,8 @@ def test_the_processor_numbers_and_expires(use: str) -> None:
     intervals, state = by_hand(events, 0.8)
     predictions = [one for one in outputs if isinstance(one, RegressionPrediction)]
     assert [interval(one) for one in predictions] == intervals
-    saved = msgspec.msgpack.decode(processor.state_bytes())["calibrators"]
-    assert saved == [state]
+    (calibrator,), (tracker,) = saved_calibrators(processor), state_part(processor, "tracker")
+    assert (calibrator, tracker) == state
     assert processor.counters["expired"] > 5
     assert processor.counters["evicted"] > 5
     by_id = {one.id: interval(one) for one in predictions}
@@ -287,11 +290,11 @@ def test_labels_outside_the_support_change_nothing() -> None:
     """A label beyond an end is a dead letter, and the observation waits on."""
     processor = Processor(TRACKED)
     processor.process(Observation("a", 1, "m", 4.0))
-    before = msgspec.msgpack.decode(processor.state_bytes())["calibrators"]
+    before = saved_calibrators(processor)
     (refused,) = processor.process(Label("a", 2, "m", -0.5))
     assert isinstance(refused, DeadLetter)
     assert refused.reason == "bad-label"
-    assert msgspec.msgpack.decode(processor.state_bytes())["calibrators"] == before
+    assert saved_calibrators(processor) == before
     assert processor.waiting == (1, 0)
 
 
@@ -357,21 +360,23 @@ def test_a_level_without_ends_is_refused_at_once() -> None:
 
 
 def test_a_snapshot_of_another_tracker() -> None:
-    """A tracker of another level or slack, or none, is not one of these settings."""
-    task = make_task(TRACKED)
-    calibrator = ProtectedIVAPR(SUPPORT).to_bytes()
-    good = pack([calibrator, CoverageTracker(0.5, SUPPORT).to_bytes()])
-    assert task.calibrator(good).to_bytes() == good
+    """A tracker of another level, support or slack, or none, is not one of these settings."""
+    calibrator = make_task(TRACKED).calibrator()
+    assert isinstance(calibrator, TrackedCalibrator)
+    good = CoverageTracker(0.5, SUPPORT).to_bytes()
+    calibrator.load_tracker(good)
+    assert calibrator.tracker.to_bytes() == good
     for tracker, what in (
         (CoverageTracker(0.6, SUPPORT), "level"),
         (CoverageTracker(0.5, (0.0, 9.0)), "support"),
         (CoverageTracker(0.5, SUPPORT, slack=1.0), "slack"),
     ):
         with pytest.raises(ValueError, match=what):
-            task.calibrator(pack([calibrator, tracker.to_bytes()]))
-    for bad in (calibrator, pack([calibrator]), pack([*unpack(memoryview(good)), b""]), good[:-1]):
-        with pytest.raises((StateError, ValueError)):
-            task.calibrator(bad)
+            calibrator.load_tracker(tracker.to_bytes())
+    for bad in (b"", good[:-1], ProtectedIVAPR(SUPPORT).to_bytes()):
+        with pytest.raises(StateError):
+            calibrator.load_tracker(bad)
+    assert calibrator.tracker.to_bytes() == good
 
 
 def test_a_snapshot_of_another_coverage() -> None:

@@ -22,7 +22,7 @@ from abers.stream.columns import Rows, objects
 from abers.stream.setting_values import FORGETTING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from msgspec import Struct
     from numpy.typing import NDArray
@@ -309,13 +309,13 @@ class Task(ABC):
         """Return an empty calibrator, or the one with this state; a ValueError if it is not one."""
         return RowCalibrator(self, state)
 
-    def monitor(self, state: Sequence[Any] | None = None) -> TaskMonitor:
-        """Return an empty monitor, or the one with this state; a ValueError if it is not one.
+    def monitor(self, states: Mapping[str, Sequence[Any]] | None = None) -> TaskMonitor:
+        """Return an empty monitor, or one with states by name; a ValueError if one is not such.
 
         Unless overridden, a monitor of probabilities, and of the scores where these are some.
         """
-        monitor = task_monitor(self._name, state, protected=self.mixed, raw=self.has_raw_view)
-        require(state is None or ("raw" in monitor.views()) == self.has_raw_view, "views")
+        monitor = task_monitor(self._name, states, protected=self.mixed, raw=self.has_raw_view)
+        require(not states or ("raw" in monitor.views()) == self.has_raw_view, "views")
         return monitor
 
     @abstractmethod

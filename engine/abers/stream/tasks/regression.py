@@ -35,7 +35,7 @@ from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -222,17 +222,17 @@ class RegressionTask(Task):
         """Return score, and quantiles, lower and upper ends by level."""
         return [row[0], *dicts(self._names, row[1 : 1 + 3 * len(self._names)])]
 
-    def monitor(self, state: Sequence[Any] | None = None) -> TaskMonitor:
-        """Return an empty monitor, or the one with this state."""
+    def monitor(self, states: Mapping[str, Sequence[Any]] | None = None) -> TaskMonitor:
+        """Return an empty monitor, or one with states by name."""
         monitor = task_monitor(
             "regression",
-            state,
+            states,
             protected=self.mixed,
             levels=self._levels,
             distributions=self.distributions,
             tracked=self.tracked,
         )
-        if state is not None and isinstance(monitor, RegressionMonitor):
+        if states and isinstance(monitor, RegressionMonitor):
             require(monitor.levels == self._levels, "levels")
             require((monitor.pit_histogram is not None) == self.distributions, "PIT values")
         return monitor

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from abers.arrays import EXPIRE, PREDICT
 from abers.regression import CoverageTracker
-from abers.serialization import pack, require, unpack
+from abers.serialization import require
 from abers.stream.tasks.base import RowCalibrator
 
 if TYPE_CHECKING:
@@ -28,27 +28,27 @@ class TrackedCalibrator(RowCalibrator):
     tracker
         An empty tracker.
     state
-        State to go on with, if any.
+        State of the calibrator to go on with, if any.
 
     Raises
     ------
     ValueError
-        If the state is of a calibrator or a tracker with other options.
+        If the state is of a calibrator with other options.
     """
 
     ends: ClassVar[slice] = slice(-2, None)  # columns
 
     def __init__(self, task: Task, tracker: CoverageTracker, state: bytes | None = None) -> None:
-        if state is None:
-            super().__init__(task)
-            self._tracker = tracker
-            return
-        calibrator, tracked = unpack(memoryview(state))
-        super().__init__(task, calibrator)
-        self._tracker = CoverageTracker.from_bytes(tracked)
+        super().__init__(task, state)
+        self._tracker = tracker
+
+    def load_tracker(self, state: bytes) -> None:
+        """Restore the tracker; a ValueError if the state is of one with other options."""
+        tracker = CoverageTracker.from_bytes(state)
         for name in ("level", "support", "slack"):
-            same = getattr(self._tracker, name) == getattr(tracker, name)
+            same = getattr(tracker, name) == getattr(self._tracker, name)
             require(same, f"{name} of a tracker")
+        self._tracker = tracker
 
     @property
     def tracker(self) -> CoverageTracker:
@@ -69,7 +69,3 @@ class TrackedCalibrator(RowCalibrator):
             else:
                 tracker.learn_one(value, number=number)
         return predicted
-
-    def to_bytes(self) -> bytes:
-        """Return the state in canonical form: that of the calibrator, then that of the tracker."""
-        return pack([super().to_bytes(), self._tracker.to_bytes()])

@@ -1,0 +1,149 @@
+"""The parts of a saved state that the join has: counters, names, clocks and what waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from abers.serialization import count, require
+from abers.stream.component import Component
+from abers.stream.msgpack_encoder import encode, encode_array
+from abers.stream.pending_store import PENDING
+from abers.stream.saved_store import (
+    STORES,
+    SavedClock,
+    SavedStore,
+    encode_stores,
+    load_clocks,
+    load_store,
+)
+from abers.stream.validation import require_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abers.arrays import Integers
+    from abers.serialization import Piece
+    from abers.stream.model_learners import ModelLearners
+    from abers.stream.state import ProcessorState
+
+__all__ = ["Clocks", "EventCounters", "Features", "Names", "Pending"]
+
+_encode_to_bytes = msgspec.msgpack.Encoder().encode
+
+
+class EventCounters(Component):
+    """All counters, by name."""
+
+    name = "counters"
+    formats: ClassVar = {1: dict[str, int]}
+
+    def __init__(self, state: ProcessorState) -> None:
+        self._join = state.join
+
+    def save(self, slots: Integers) -> Iterator[Piece]:
+        """Encode the counters."""
+        del slots
+        return encode(self._join.counters)
+
+    def _load(self, saved: dict[str, int]) -> None:
+        require(saved.keys() == self._join.counters.keys(), "counters")
+        for name, number in saved.items():
+            count(number, f"counter {name}")
+        self._join.counters = saved
+
+
+class _SavedNames(msgspec.Struct, array_like=True):
+    models: list[str]
+    keys: list[tuple[str, str]]
+
+
+class Names(Component):
+    """Models, and pairs of model and segment, by their numbers."""
+
+    name = "keys"
+    formats: ClassVar = {1: _SavedNames}
+
+    def __init__(self, state: ProcessorState) -> None:
+        self._validator, self._settings = state.join.validator, state.settings
+
+    def save(self, slots: Integers) -> Iterator[Piece]:
+        """Encode the names."""
+        del slots
+        return encode([[*self._validator.models], [*self._validator.keys]])
+
+    def _load(self, saved: _SavedNames) -> None:
+        names = [*saved.models, *(segment for _, segment in saved.keys)]
+        require_limits(self._settings, max(len(saved.models), len(saved.keys)), names, [])
+        models = {name: number for number, name in enumerate(saved.models)}
+        keys = {pair: number for number, pair in enumerate(saved.keys)}
+        require(len(models) == len(saved.models), "models")
+        require(len(keys) == len(saved.keys), "keys")
+        require({model for model, _ in keys} <= models.keys(), "keys")
+        self._validator.models.update(models)
+        self._validator.keys.update(keys)
+
+
+class Clocks(Component):
+    """The clock of each model."""
+
+    name = "clocks"
+    formats: ClassVar = {1: list[SavedClock]}
+
+    def __init__(self, state: ProcessorState) -> None:
+        self._join = state.join
+
+    def save(self, slots: Integers) -> Iterator[Piece]:
+        """Encode the clocks."""
+        del slots
+        return encode(self._join.store.clocks())
+
+    def _load(self, saved: list[SavedClock]) -> None:
+        load_clocks(self._join.store, saved, [*self._join.validator.models])
+
+
+class Pending(Component):
+    """Observations and labels that wait, and finished ids, which may be left out."""
+
+    name = "pending"
+    formats: ClassVar = {1: list[SavedStore]}
+
+    def __init__(self, state: ProcessorState, *, finished_ids: bool = True) -> None:
+        self._state, self._finished_ids = state, finished_ids
+
+    def save(self, slots: Integers) -> Iterator[Piece]:
+        """Encode the pending store."""
+        del slots
+        return encode_stores(self._state.join.store, finished_ids=self._finished_ids)
+
+    def _load(self, saved: list[SavedStore]) -> None:
+        require(len(saved) == len(STORES), "stores")
+        validator, store = self._state.join.validator, self._state.join.store
+        predicted = [*validator.keys][: len(self._state.calibration.calibrators)]
+        owners = np.array([validator.models[model] for model, _ in predicted], np.uint32)
+        clocks = [SavedClock(*one) for one in store.clocks()]
+        for kind, one in zip(STORES, saved, strict=True):
+            load_store(store, kind, one, clocks, owners, self._state.task, self._state.settings)
+
+
+class Features(Component):
+    """Features of the observations that wait, which learners are yet to learn."""
+
+    name = "features"
+    formats: ClassVar = {1: list[Any]}
+
+    def __init__(self, state: ProcessorState, learners: ModelLearners) -> None:
+        self._store, self._learners = state.join.store, learners
+
+    def save(self, slots: Integers) -> Iterator[Piece]:
+        """Encode the features in some slots."""
+        stored = self._learners.features
+        features = (msgspec.Raw(_encode_to_bytes(stored[slot])) for slot in slots.tolist())
+        return encode_array(len(slots), features)
+
+    def _load(self, saved: list[Any]) -> None:
+        require(len(saved) == self._store.count(PENDING), "features")
+        require(all(x is None or isinstance(x, dict) for x in saved), "features")
+        self._learners.features += saved
