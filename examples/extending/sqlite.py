@@ -7,15 +7,13 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from abers_connectors.mapping.bad_record import BadRecordError
-from abers_connectors.mapping.rows import events_of
-from abers_connectors.sources.base import BadRecord, Batch, Origin
+from abers_connectors.mapping.json_columns import columns_of
+from abers_connectors.sources.base import Origin, batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from abers_connectors.mapping.rows import Row
-    from abers_connectors.sources.base import Position, SourceOptions
+    from abers_connectors.sources.base import Batch, Position, SourceOptions
 
 __all__ = ["SqliteSource"]
 
@@ -28,7 +26,7 @@ class SqliteSource:
     def __init__(self, name: str, options: SourceOptions) -> None:
         self.name = name
         self._path, _, self._table = name.removeprefix("sqlite://").rpartition("/")
-        self._mapper = options.mapper()
+        self._schema = options.schema()
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield the batches after a position, which is a rowid."""
@@ -46,14 +44,10 @@ class SqliteSource:
         return None
 
     def _batch(self, records: list[dict[str, Any]]) -> Batch:
-        rows: list[Row] = []
-        bad, origins = [], []
-        for record in records:
-            origin = Origin(f"{self.name} row {record['rowid']}", json.dumps(record, default=repr))
-            try:
-                rows.append(self._mapper.row(record, record["rowid"]))
-                origins.append(origin)
-            except BadRecordError as error:
-                bad.append(BadRecord.of(len(rows), error, origin))
-        position = {"rowid": records[-1]["rowid"]}
-        return Batch(events_of(rows), bad, position, len(records), origins.__getitem__)
+        def origin(row: int) -> Origin:
+            raw = json.dumps(records[row], default=repr)
+            return Origin(f"{self.name} row {records[row]['rowid']}", raw)
+
+        numbers = [record["rowid"] for record in records]
+        reading = self._schema.read(columns_of(records, self._schema.reads), numbers)
+        return batch_of(reading, range(len(records)), {}, origin, {"rowid": numbers[-1]})

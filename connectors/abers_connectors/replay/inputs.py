@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from abers.exceptions import ConfigError
 from abers_connectors.config.rules import format_of
 from abers_connectors.config.value_types import Lateness
-from abers_connectors.mapping import mapper
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.merge import MergedSource
@@ -22,6 +21,7 @@ from abers_connectors.sources.registry import is_read_once, open_source
 from abers_connectors.sources.sort_commands import sort_remedy
 
 if TYPE_CHECKING:
+    from abers.stream.schema_columns import Kind
     from abers_connectors.config.model import Config
     from abers_connectors.sources.base import Source
 
@@ -58,7 +58,7 @@ def _ordered(config: Config, name: str) -> OrderedSource:
 def open_input(config: Config, name: str) -> Source:
     """Return the source of the second input if that has the name, otherwise of a first input."""
     second = name == config.input.labels
-    kind = mapper.labels if second else mapper.labelled if config.labelled else mapper.mixed
+    kind: Kind = "labels" if second else "labelled" if config.labelled else "mixed"
     options = SourceOptions(
         fields=config.label_fields() if second else config.fields(),
         kind=kind,

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from abers.exceptions import StateError
+from abers.stream.schema import Schema
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.fields import Fields
-from abers_connectors.mapping.mapper import mixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from abers.stream import Events
     from abers.stream.cells import BadRecordError
     from abers.stream.schema import Reading
-    from abers.stream.schema_columns import Readers
-    from abers_connectors.mapping.mapper import Mapper, MapperFactory
+    from abers.stream.schema_columns import Kind, Readers
 
 __all__ = [
     "BadRecord",
@@ -97,7 +96,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class HasFields(Protocol):
-    """A source whose first record can be read before its mapping is known."""
+    """A source whose first record can be read before its schema is known."""
 
     def first_fields(self) -> Sequence[str] | None:
         """Return the fields of the first record: none if it is bad; None if there is no record."""
@@ -109,15 +108,15 @@ class SourceOptions:
     """How the records of a source become events."""
 
     fields: Fields = Fields()  # noqa: RUF009 - immutable
-    kind: MapperFactory = mixed  # or `mapper.labels`, or `mapper.labelled`
+    kind: Kind = "mixed"
     readers: Readers | None = None  # by default those of a binary task
     format: str | None = None  # "csv", "jsonl" or "parquet", if the name of a file does not say it
     max_record_bytes: int = 1 << 20  # a larger record is bad; in Parquet, the columns that are read
     growing: bool = False  # whether an incomplete last line is left for the next run
 
-    def mapper(self, *, text: bool = False) -> Mapper:
-        """Compile the mapping; `text` says that all values are strings, as in CSV."""
-        return self.kind(self.fields, self.readers, text=text)
+    def schema(self, *, text: bool = False) -> Schema:
+        """Return the schema of the records; `text` says that all cells are text, as in CSV."""
+        return Schema(self.fields, self.readers, self.kind, text=text)
 
 
 def batch_of(

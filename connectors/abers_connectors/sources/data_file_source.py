@@ -74,7 +74,7 @@ class DataFileSource:
     def __init__(self, plan: FilePlan, options: SourceOptions, memory: Memory) -> None:
         self.name = plan.file.name
         self._plan, self._limit, self._memory = plan, options.max_record_bytes, memory
-        self._mapper = RecordBatchMapper(self.name, options.mapper().schema, self._limit)
+        self._mapper = RecordBatchMapper(self.name, options.schema(), self._limit)
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield all batches, with the position of none."""

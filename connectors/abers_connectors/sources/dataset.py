@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import RecordError, StateError
 from abers_connectors.extras import extra
+from abers_connectors.mapping.needed_columns import require_columns
 from abers_connectors.sources.base import Batch, require_records
 from abers_connectors.sources.data_file_source import DataFileSource, FilePlan
 from abers_connectors.sources.lazy_merge import TimedSource, lazily_merged
@@ -75,7 +76,7 @@ class DatasetSource:
         at = position or {"records": 0, "version": None}
         plan = self._plan(at["version"])
         if plan.columns:
-            self._options.mapper().require_columns(self.name, plan.columns)
+            require_columns(self._options.schema(), self.name, plan.columns)
         self._rows, self._done = sum(one.rows for one in plan.files), 0
         require_records(self.name, self._rows, at["records"])
         records = 0
@@ -105,10 +106,10 @@ class DatasetSource:
             msg = f"input {self.name} is not what was read before: its files have changed; put "
             msg += "them back, or remove state and outputs to start anew"
             raise StateError(msg)
-        mapper = self._options.mapper()
+        reads = self._options.schema().reads
 
         def plan(number: int) -> FilePlan:
-            return FilePlan.of(files[number], self._part, mapper.reads, fields.time, fields.model)
+            return FilePlan.of(files[number], self._part, reads, fields.time, fields.model)
 
         pool = ThreadPoolExecutor(_PLANNERS)
         try:

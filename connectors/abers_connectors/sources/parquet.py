@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from abers.exceptions import RecordError
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import file_format
+from abers_connectors.mapping.needed_columns import require_columns
 from abers_connectors.regular_files import open_regular
 from abers_connectors.sources.base import Batch, require_records
 from abers_connectors.sources.digest import ColumnDigest
@@ -39,10 +40,10 @@ class ParquetSource:
     def __init__(self, path: str, options: SourceOptions) -> None:
         file_format(path, options.format)
         self.name = path
-        self._mapper, self._limit = options.mapper(), options.max_record_bytes
+        self._schema, self._limit = options.schema(), options.max_record_bytes
         self._arrow = extra("pyarrow", "Parquet")
         extra("pyarrow.parquet", "Parquet")
-        self._rows = RecordBatchMapper(path, self._mapper.schema, self._limit)
+        self._rows = RecordBatchMapper(path, self._schema, self._limit)
         self._done, self._count = 0, 0
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
@@ -56,7 +57,7 @@ class ParquetSource:
         try:
             with self._opened() as file:
                 columns = file.names
-                self._mapper.require_columns(self.name, columns)
+                require_columns(self._schema, self.name, columns)
                 self._count = file.rows
                 require_records(self.name, self._count, self._digest.known)
                 skip = self._digest.skip
@@ -93,7 +94,7 @@ class ParquetSource:
     def _parts(self, file: ParquetFile) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
         """Yield all rows, with the columns that are read, and their sizes."""
         for group in range(len(file.groups)):
-            for table in file.record_batches(group, self._mapper.reads):
+            for table in file.record_batches(group, self._schema.reads):
                 yield from sized_pieces(table, self._limit)
 
     def _batch(self, table: pa.RecordBatch, found: NDArray[np.int64]) -> Batch:

@@ -17,17 +17,19 @@ import msgspec
 
 from abers.exceptions import ParameterError
 from abers.learners.river_adapters import require_river
-from abers.stream import Observation
-from abers_connectors.mapping.rows import LabelledObservation, events_of
-from abers_connectors.sources.base import Batch, Origin
+from abers.stream.cells import Cells
+from abers.stream.fields import ROW, Fields
+from abers.stream.schema import Schema
+from abers.stream.schema_columns import Readers
+from abers_connectors.sources.base import Origin, batch_of
 from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Sequence
 
     from river.datasets.base import FileDataset
 
-    from abers_connectors.sources.base import Position
+    from abers_connectors.sources.base import Batch, Position
 
 __all__ = ["RiverDataset", "river_datasets"]
 
@@ -37,11 +39,7 @@ _TASKS = {
     "Regression": "regression",
 }
 """river's names of the tasks."""
-_LABELS: Mapping[str, Callable[[Any], Any]] = {
-    "binary": int,
-    "multiclass": str,
-    "regression": float,
-}
+_FIELDS = Fields(id=ROW, time=ROW, x="x", label="y")
 _BATCH_ROWS = 100  # a learner scores them in milliseconds, so that a progress bar moves
 
 
@@ -90,22 +88,28 @@ class RiverDataset:
         self.task = _TASKS[self._dataset.task]
         several = self.task == "multiclass"
         self.classes = sorted({str(y) for _, y in self._dataset}) if several else []
+        self._schema = Schema(_FIELDS, self._readers(), "labelled")
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield the labelled observations after a position, a number of them to skip."""
         self._done = position["records"] if position else 0
-        rest, label = islice(self._dataset, self._done, None), _LABELS[self.task]
+        rest = islice(self._dataset, self._done, None)
         while rows := list(islice(rest, _BATCH_ROWS)):
-            events = [
-                LabelledObservation(Observation(str(number), number, x=_numbers(x)), label(y))
-                for number, (x, y) in enumerate(rows, start=self._done + 1)
-            ]
-            origin = partial(self._origin, self._done, events)
-            self._done += len(events)
-            yield Batch(events_of(events), (), {"records": self._done}, len(events), origin)
+            before = self._done
+            self._done += len(rows)
+            x, y = [_numbers(features) for features, _ in rows], [label for _, label in rows]
+            raw = {"x": Cells.of(x), "y": Cells.of(y)}
+            reading = self._schema.read(raw, range(before + 1, self._done + 1))
+            origin, position = partial(self._origin, before, x), {"records": self._done}
+            yield batch_of(reading, range(len(rows)), {}, origin, position)
 
-    def _origin(self, before: int, events: list[LabelledObservation], row: int) -> Origin:
-        features = msgspec.json.encode(events[row].observation.x).decode()
+    def _readers(self) -> Readers:
+        if self.task == "regression":
+            return Readers.regression()
+        return Readers.multiclass(self.classes) if self.classes else Readers.binary()
+
+    def _origin(self, before: int, x: Sequence[dict[Any, Any]], row: int) -> Origin:
+        features = msgspec.json.encode(x[row]).decode()
         return Origin(f"{self.name} observation {before + row + 1}", features)
 
     def fraction(self) -> float:

@@ -18,6 +18,7 @@ from abers.exceptions import RecordError
 from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.formats import STANDARD, file_format
 from abers_connectors.mapping.bad_record import BadRecordError, checked, too_large
+from abers_connectors.mapping.needed_columns import require_columns
 from abers_connectors.sources.base import (
     Batch,
     Origin,
@@ -49,7 +50,7 @@ class TextSource:
     def __init__(self, path: str, options: SourceOptions) -> None:
         self.name = "standard input" if path == STANDARD else path
         self._path, self._format = path, file_format(path, options.format)
-        self._mapper = options.mapper(text=self._format.format == "csv")
+        self._schema = options.schema(text=self._format.format == "csv")
         self._limit, self._growing = options.max_record_bytes, options.growing
         self._left = False
         self._share: float | None = None
@@ -110,7 +111,7 @@ class TextSource:
         checked = False
         for records in self._unchecked(file):
             if not checked and self._line_format.columns is not None:
-                self._mapper.require_columns(self.name, self._line_format.columns)
+                require_columns(self._schema, self.name, self._line_format.columns)
                 self._digest.add_header(self._line_format.columns)
                 checked = True
             for piece in _pieces(len(records.raws)):
@@ -118,7 +119,7 @@ class TextSource:
 
     def _unchecked(self, file: BinaryIO) -> Iterator[RawRecords]:
         """Yield the raw records, in whatever columns."""
-        reads, given = self._mapper.reads, self._format
+        reads, given = self._schema.reads, self._format
         self._line_format: CsvFormat | JsonLinesFormat = (
             CsvFormat(self.name, reads, self._limit, self._keeps, given.separator)
             if given.format == "csv"
@@ -148,7 +149,7 @@ class TextSource:
             good, broken = self._readable(raws)
             columns = self._line_format.many([raws[row] for row in good]) if good else {}
         self._digest.add(raws)
-        reading = self._mapper.schema.read(columns, [done + row + 1 for row in good])
+        reading = self._schema.read(columns, [done + row + 1 for row in good])
         return batch_of(
             reading,
             good,

@@ -121,6 +121,8 @@ class ColumnSchema:
         Top-level fields that are read.
     needs
         Groups of paths: a record has at least one path of each.
+    names
+        Paths of model and segment, which a record may lack.
     """
 
     def __init__(
@@ -141,9 +143,10 @@ class ColumnSchema:
             timed = [] if fields.label_time is None else [(fields.label_time,)]
             values = [fields.scored, (fields.label,), *timed]
         self.needs: Sequence[tuple[str, ...]] = [(fields.id,), (fields.time,), *values]
-        given = [fields.model, *fields.passthrough, *([fields.segment] if fields.segment else [])]
-        names = [fields.model] if kind == "labels" else given
-        paths = [*names, *chain.from_iterable(self.needs)]
+        segment = [] if kind == "labels" or not fields.segment else [fields.segment]
+        passed = [] if kind == "labels" else fields.passthrough
+        self.names: Sequence[str] = [fields.model, *segment]
+        paths = [*self.names, *passed, *chain.from_iterable(self.needs)]
         self.reads = frozenset(name for path in paths for name in root(path))
 
     def columns(

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.connectors.dashboard.pages import Worked
 from tests.connectors.dashboard.replays import observed
-from tests.connectors.sources.memory import MemorySource
+from tests.connectors.sources.memory import Labelled, MemorySource
 
 from abers.stream import Events, Label, Observation, Processor, Settings
 from abers_connectors.dashboard.document import cards
 from abers_connectors.dashboard.observer import Observer
-from abers_connectors.mapping.rows import LabelledObservation
 from abers_connectors.replay.run import Run
 from abers_connectors.sinks.memory import MemorySink
 from abers_connectors.sources.delayed_labels import DelayedLabels
@@ -48,10 +47,7 @@ def figures(task: str) -> dict[str, Card]:
     observer = Observer()
     observer.hold({0: processor})
     rows = observed(task, 260)
-    pairs = [
-        LabelledObservation(Observation(r["id"], r["time"], score=r["score"]), r["label"])
-        for r in rows
-    ]
+    pairs = [Labelled(Observation(r["id"], r["time"], score=r["score"]), r["label"]) for r in rows]
     source = DelayedLabels(MemorySource(pairs), count=7)
     ran = Run(source, processor, {"predictions": MemorySink()})
     assert [*ran.run()]

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.connectors.sources.memory import MemorySource
+from tests.connectors.sources.memory import Labelled, MemorySource
 
 from abers.stream import Label, Observation, Processor, Settings
-from abers_connectors.mapping.rows import LabelledObservation
 from abers_connectors.replay.run import Run
 from abers_connectors.replay.summary import Summary, summarize_run
 from abers_connectors.sinks.memory import MemorySink
@@ -30,7 +29,7 @@ def replayed(
 ) -> tuple[list[Any], Summary]:
     """Return the predictions of some rows, and the summary."""
     pairs = [
-        LabelledObservation(Observation(str(n), n, score=score), value)
+        Labelled(Observation(str(n), n, score=score), value)
         for n, (score, value) in enumerate(rows)
     ]
     predictions = MemorySink()

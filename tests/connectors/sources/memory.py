@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
-from abers_connectors.mapping.rows import events_of
+from abers.stream import Event, Events, Observation
+from abers.stream.column_types import column
 from abers_connectors.sources.base import Batch, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from abers_connectors.mapping.rows import Row
     from abers_connectors.sources.base import Position
+
+
+class Labelled(NamedTuple):
+    """An observation of a historical stream with its label."""
+
+    observation: Observation
+    value: Any  # the label, None if it is not known yet
+    time: int | None = None  # of the label; None if a delay decides
+
+
+def events_of(rows: Sequence[Event | Labelled]) -> Events:
+    """Return rows as columns; the labels of labelled observations become `awaited`."""
+    if not rows or not isinstance(rows[0], Labelled):
+        return Events.of(cast("Sequence[Event]", rows))
+    observations, values, times = zip(*cast("Sequence[Labelled]", rows), strict=True)
+    known = None if times[0] is None else column(times)
+    return replace(Events.of(observations), awaited=column(values), awaited_times=known)
 
 
 class MemorySource:
     """Events, or labelled observations, of a sequence in batches of some size."""
 
-    def __init__(self, events: Sequence[Row], *, size: int = 5000, name: str = "memory") -> None:
+    def __init__(
+        self, events: Sequence[Event | Labelled], *, size: int = 5000, name: str = "memory"
+    ) -> None:
         self.name = name
         self._events, self._size, self._done = events, size, 0
 

@@ -16,7 +16,6 @@ from tests.connectors.sources.memory import MemorySource
 from abers import StateError
 from abers.stream.events import Label, Observation
 from abers_connectors.files import compression
-from abers_connectors.mapping.mapper import labelled, labels, mixed
 from abers_connectors.sources import parquet_bounds, text
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.sources.contract import Check
 
+    from abers.stream.schema_columns import Kind
     from abers_connectors.sources.base import Source
 
 RECORDS = 3_000
@@ -84,14 +84,14 @@ def observed(path: Path, form: str) -> Source:
 def settled(path: Path, form: str) -> Source:
     """Write labels, and open them."""
     return open_source(
-        write(path / f"labels.{form}", records(labels=True)), SourceOptions(kind=labels)
+        write(path / f"labels.{form}", records(labels=True)), SourceOptions(kind="labels")
     )
 
 
 def paired(path: Path, form: str) -> Source:
     """Write observations with labels, and open them."""
     rows = [{**row, "label": n % 2} for n, row in enumerate(records(labels=False))]
-    return open_source(write(path / f"both.{form}", rows), SourceOptions(kind=labelled))
+    return open_source(write(path / f"both.{form}", rows), SourceOptions(kind="labelled"))
 
 
 def many_files(path: Path) -> Source:
@@ -257,7 +257,7 @@ COMPOSED: dict[str, Callable[[Source], Source]] = {
 def test_a_replaced_file_behind_others(tmp_path: Path, composed: str, form: str) -> None:
     """All delivered records are compared, also when reading starts before the last of them."""
     rows = [{**row, "label": n % 2} for n, row in enumerate(records(labels=False))]
-    kind = labelled if "delayed" in composed else mixed
+    kind: Kind = "labelled" if "delayed" in composed else "mixed"
 
     def opened(name: str, rows: list[dict[str, Any]]) -> Source:
         return COMPOSED[composed](
@@ -308,7 +308,7 @@ def test_a_column_of_any_type(tmp_path: Path, name: str, column: pa.Array, expec
     """A Parquet column of a type that numpy lacks is not treated as missing."""
     given = {"id": ["a", "b"], "time": [5, 6], "label": [1, 0]} | {name: column}
     pq.write_table(pa.table(given), tmp_path / "s.parquet")
-    kind = labels if name == "model" else mixed
+    kind: Kind = "labels" if name == "model" else "mixed"
     (batch,) = open_source(str(tmp_path / "s.parquet"), SourceOptions(kind=kind)).batches()
     found = [(batch.origin(i).where, e.model) for i, e in enumerate(batch.events)]
     found += [(bad.origin.where, bad.reason) for bad in batch.bad]

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.connectors.sources.memory import MemorySource
+from tests.connectors.sources.memory import Labelled, MemorySource
 
 from abers import ParameterError
 from abers.stream.events import Event, Label, Observation
-from abers_connectors.mapping.rows import LabelledObservation
 from abers_connectors.sources.delayed_labels import DelayedLabels
 
 if TYPE_CHECKING:
@@ -23,12 +22,9 @@ TIMES = st.lists(st.integers(0, 30), max_size=30)
 MODELS = st.lists(st.sampled_from("xyz"), min_size=30, max_size=30)
 
 
-def pairs(times: list[int], models: Sequence[str] = "x" * 12_000) -> list[LabelledObservation]:
+def pairs(times: list[int], models: Sequence[str] = "x" * 12_000) -> list[Labelled]:
     """Return labelled observations of some times and models."""
-    return [
-        LabelledObservation(Observation(f"a{n}", time, models[n]), n % 2)
-        for n, time in enumerate(times)
-    ]
+    return [Labelled(Observation(f"a{n}", time, models[n]), n % 2) for n, time in enumerate(times)]
 
 
 def by_count(times: list[int], count: int, models: Sequence[str]) -> list[tuple[str, str, int]]:
@@ -129,7 +125,7 @@ def test_two_delays_are_an_error() -> None:
         DelayedLabels(MemorySource([]), count=1, span=1)
 
 
-def timed_pairs(times: list[int], delays: list[int]) -> list[LabelledObservation]:
+def timed_pairs(times: list[int], delays: list[int]) -> list[Labelled]:
     """Return labelled observations whose labels have times of their own."""
     return [
         one._replace(time=one.observation.time + delay)
@@ -217,7 +213,7 @@ def test_labels_that_are_not_known_yet(  # noqa: PLR0913, PLR0917 - what is draw
     grown = times + later
     delays = [delay] * len(grown)
 
-    def records(times: list[int]) -> list[LabelledObservation]:
+    def records(times: list[int]) -> list[Labelled]:
         made = timed_pairs(times, delays[: len(times)]) if by == "own" else pairs(times)
         return [one if known[n] else one._replace(value=None) for n, one in enumerate(made)]
 

@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.connectors.sources.memory import MemorySource
+from tests.connectors.sources.memory import Labelled, MemorySource
 
 from abers import RecordError
 from abers.stream import Label, Observation
-from abers_connectors.mapping.rows import LabelledObservation
 from abers_connectors.sources.base import Batch, SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.ordered import Bounds, OrderedSource
@@ -171,7 +170,7 @@ def test_labels_are_delayed_in_the_order_of_time(times: list[int], delay: int, s
 
     def delayed(given: Sequence[int], names: Sequence[int]) -> list[tuple[str, str, int]]:
         rows = [
-            LabelledObservation(Observation(f"a{n}", time), n % 2)
+            Labelled(Observation(f"a{n}", time), n % 2)
             for n, time in zip(names, given, strict=True)
         ]
         source = OrderedSource(MemorySource(rows, size=size), remedy, bounds=WIDE)

@@ -17,7 +17,6 @@ import pytest
 from abers import ParameterError, RecordError
 from abers.stream.events import Label, Observation
 from abers_connectors.mapping.fields import Fields
-from abers_connectors.mapping.mapper import labels, mixed
 from abers_connectors.sources import parquet_bounds
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
@@ -25,13 +24,19 @@ from abers_connectors.sources.registry import open_source
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from abers.stream.schema_columns import Kind
     from abers_connectors.sources.base import Batch
 
 TIME = 1_700_000_000_123
 MOMENT = datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC)
 
 
-def read(path: Path, columns: dict[str, Any], kind: Any = mixed, **fields: Any) -> list[Batch]:  # noqa: ANN401
+def read(
+    path: Path,
+    columns: dict[str, Any],
+    kind: Kind = "mixed",
+    **fields: Any,  # noqa: ANN401
+) -> list[Batch]:
     """Write a file of columns, and read it."""
     file = path / "x.parquet"
     pq.write_table(pa.table(columns), file)
@@ -95,7 +100,7 @@ def test_texts_that_are_repeated(tmp_path: Path, models: list[str]) -> None:
 def test_labels_of_every_type(tmp_path: Path) -> None:
     """Numbers, booleans and strings are labels."""
     for given in ([1, 0], [True, False], ["1", "false"], [1.0, 0.0]):
-        (batch,) = read(tmp_path, {"id": ["a", "b"], "time": [5, 6], "label": given}, labels)
+        (batch,) = read(tmp_path, {"id": ["a", "b"], "time": [5, 6], "label": given}, "labels")
         assert [event.value for event in batch.events] == [1, 0]  # type: ignore[union-attr]
 
 

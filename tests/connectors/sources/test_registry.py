@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ADDED = """
-from abers_connectors.mapping.bad_record import BadRecordError
-from abers_connectors.mapping.rows import events_of
-from abers_connectors.sources.base import BadRecord, Batch, Origin
+from abers_connectors.mapping.json_columns import columns_of
+from abers_connectors.sources.base import Origin, batch_of
 
 ROWS = [{"id": f"a{n}", "time": n, "score": n / 500, "label": n % 2} for n in range(500)]
 
@@ -29,21 +28,16 @@ ROWS = [{"id": f"a{n}", "time": n, "score": n / 500, "label": n % 2} for n in ra
 class CountSource:
     # The numbers 0 to 499 as scores, at "count://anything".
     def __init__(self, name, options):
-        self.name, self._mapper = name, options.mapper()
+        self.name, self._schema = name, options.schema()
 
     def batches(self, position=None):
         start = position["records"] if position else 0
         for first in range(start, len(ROWS), 100):
-            rows, bad, kept = [], [], []
-            for number in range(first, min(first + 100, len(ROWS))):
-                try:
-                    rows.append(self._mapper.row(ROWS[number], number + 1))
-                    kept.append(number)
-                except BadRecordError as error:
-                    bad.append(BadRecord.of(len(rows), error, self._origin(number)))
-            count = len(rows) + len(bad)
-            origin = lambda row, kept=kept: self._origin(kept[row])
-            yield Batch(events_of(rows), bad, {"records": first + count}, count, origin)
+            rows = ROWS[first : first + 100]
+            numbers = range(first + 1, first + len(rows) + 1)
+            reading = self._schema.read(columns_of(rows, self._schema.reads), numbers)
+            origin = lambda row, first=first: self._origin(first + row)
+            yield batch_of(reading, range(len(rows)), {}, origin, {"records": numbers[-1]})
 
     def fraction(self):
         return None
