@@ -143,7 +143,7 @@ def _whole(run: FinishedReplay, statuses: Sequence[ModelStatus]) -> Document:
         shown = [*cards(view)]
     tables = sum(one.figure is None for one in shown)
     support = monitor is not None and "crps" in monitor.views()["calibrated"]
-    description = "What was read, and how it was predicted."
+    description = " ".join(["What was read, and how it was predicted.", *run.summary.notes])
     shown[tables:tables] = [
         Card("facts", "Replay", description, _facts(facts, support=support)),
         Card("counts", "Record counts", "All other counts are 0.", _counts(facts)),

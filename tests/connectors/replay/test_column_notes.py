@@ -61,6 +61,13 @@ def test_columns_that_are_in_doubt(
     assert sentence in " ".join(json.loads(Path("r.json").read_text())["notes"])
 
 
+def test_the_page_of_a_report_has_the_notes(invoke: Invoke) -> None:
+    """They stand with what was read."""
+    write(lambda p, _: (p, 0))
+    assert invoke("replay", "s.csv", "--delay", "0", "--report", "r.html").code == 0
+    assert "None of the 300 labels is 1:" in Path("r.html").read_text()
+
+
 @pytest.mark.parametrize("factor", [100, -3])
 def test_scores_beyond_probabilities_are_named_first(invoke: Invoke, factor: float) -> None:
     """The first lines have the ends of the scores, and how the raw verdict is had."""
