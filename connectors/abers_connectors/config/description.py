@@ -17,9 +17,9 @@ from abers_connectors.files.formats import STANDARD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from abers.stream.fields import Fields
     from abers_connectors.config import sections
     from abers_connectors.config.model import Config
-    from abers_connectors.mapping.fields import Fields
 
 __all__ = ["described"]
 

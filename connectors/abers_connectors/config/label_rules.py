@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abers.stream.cells import BadRecordError
 from abers.stream.label_readers import ClassReader, LabelReader
 from abers_connectors.config.value_types import DROP, shown
-from abers_connectors.mapping.bad_record import BadRecordError
 
 if TYPE_CHECKING:
     from abers.stream.readers import CellReader

@@ -16,6 +16,7 @@ from pydantic import ValidationError, model_validator
 from abers import registry
 from abers.exceptions import ConfigError
 from abers.learners.river_adapters import USUAL
+from abers.stream.fields import Fields
 from abers.stream.schema_columns import Readers
 from abers.stream.settings import Settings
 from abers.stream.times import TimeReader
@@ -24,7 +25,6 @@ from abers_connectors.config.layers import Layers, Problem
 from abers_connectors.config.problems import problems_of
 from abers_connectors.config.rules import conflicts
 from abers_connectors.config.value_types import DROP, Section
-from abers_connectors.mapping.fields import Fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from abers import registry
 from abers.exceptions import MissingExtraError, ParameterError
 from abers.learners.river_adapters import LEARNERS, REGRESSORS, make, make_multi, make_regressor
+from abers.stream.fields import constant
 from abers.stream.settings import (
     CALIBRATORS,
     DISTRIBUTIONS,
@@ -28,7 +29,6 @@ from abers_connectors.config.sections import dead_letters_beside
 from abers_connectors.config.value_types import shown
 from abers_connectors.files.aliases import FileUse, clashes
 from abers_connectors.files.formats import STANDARD, default_format, file_format
-from abers_connectors.mapping.fields import constant
 from abers_connectors.sinks.registry import SINKS
 from abers_connectors.sources.registry import SOURCES
 from abers_connectors.suggestions import closest

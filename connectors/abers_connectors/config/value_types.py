@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
+from abers.stream.cells import BadRecordError
 from abers.stream.times import TimeReader
 from abers_connectors.config.units import counted, duration, is_time, milliseconds
-from abers_connectors.mapping.bad_record import BadRecordError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,6 +17,7 @@ import typer
 
 from abers.exceptions import ConfigError, DeadLettersError, ParameterError, RecordError
 from abers.stream import make_task
+from abers.stream.cells import BadRecordError
 from abers.stream.dead_letter_record import DeadLetterRecord
 from abers.stream.times import TimeReader
 from abers_connectors import terminal
@@ -28,7 +29,6 @@ from abers_connectors.files.formats import STANDARD
 from abers_connectors.kafka.replay_target import FileTarget, TopicTarget, require_unused
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
-from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.replay.options import given, require_in_file
 from abers_connectors.replay.pace import Pace, parse_speed
 from abers_connectors.replay.run import DeadLetterLimit

@@ -1,1 +1,1 @@
-"""Record fields to columns of events."""
+"""Records to raw columns, and the checks before that."""

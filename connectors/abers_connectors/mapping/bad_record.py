@@ -1,4 +1,4 @@
-"""Why a record cannot become an event, and the checks on its raw bytes.
+"""The checks on the raw bytes of a record.
 
 A record is checked before its fields are read: it must be within the size limit and UTF-8, and
 not in the format of a schema registry.
@@ -13,7 +13,7 @@ from abers.stream.cells import BadRecordError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["BadRecordError", "checked", "not_utf8", "too_large"]
+__all__ = ["checked", "not_utf8", "too_large"]
 
 T = TypeVar("T")
 

@@ -6,18 +6,22 @@ skipped. If a text among others cannot be decoded, the call fails as a whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from abers.stream.cells import BadRecordError, Cells
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from abers.stream.cells import RawColumns
 
-__all__ = ["JsonColumns", "columns_of"]
+__all__ = ["JsonColumns", "Record", "columns_of"]
+
+Record: TypeAlias = Mapping[str, Any]
+"""The top-level fields of a record by name."""
 
 
 class JsonColumns:
@@ -56,7 +60,7 @@ class JsonColumns:
             raise BadRecordError("bad-json", detail) from None
 
 
-def columns_of(records: Sequence[Mapping[str, Any]], fields: Collection[str]) -> RawColumns:
+def columns_of(records: Sequence[Record], fields: Collection[str]) -> RawColumns:
     """Return the columns of some fields of records; a field that none has is left out."""
     return _columns({name: [one.get(name) for one in records] for name in fields})
 

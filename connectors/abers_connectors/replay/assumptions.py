@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ParameterError
+from abers.stream.fields import Fields
 from abers_connectors.config.value_types import Lateness
-from abers_connectors.mapping.fields import Fields
 from abers_connectors.replay.defaults import columns_of
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ConfigError, ParameterError, RecordError
 from abers.learners.river_adapters import USUAL
+from abers.stream.fields import root
 from abers.stream.settings import LARGEST_TIME
 from abers_connectors.config import model as configuration
 from abers_connectors.config.sections import LimitsSection
 from abers_connectors.files.formats import scheme_of
-from abers_connectors.mapping.fields import root
 from abers_connectors.replay.column_names import REQUIRED, USUAL_NAMES, usual_column
 from abers_connectors.replay.job import Job, unchecked_job
 from abers_connectors.replay.options import given

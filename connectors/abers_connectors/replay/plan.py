@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import ParameterError
+from abers.stream.cells import BadRecordError
 from abers.stream.times import TimeReader
 from abers_connectors.config import model as configuration
 from abers_connectors.config.sections import StateSection, dead_letters_beside
 from abers_connectors.files.aliases import FileUse, is_same
-from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.replay.assumptions import assumptions, lateness_of
 from abers_connectors.replay.defaults import job_of_input
 from abers_connectors.replay.file_checks import files_of

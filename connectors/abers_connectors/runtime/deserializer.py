@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from abers.stream import Events
-from abers.stream.cells import Cells
+from abers.stream.cells import BadRecordError, Cells
 from abers.stream.column_types import objects
 from abers.stream.fields import is_of_record
 from abers.stream.schema import Reading, Schema
-from abers_connectors.mapping.bad_record import BadRecordError, not_utf8, too_large
+from abers_connectors.mapping.bad_record import not_utf8, too_large
 from abers_connectors.runtime.checkpoint import TOMBSTONE
 from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.transport import BadHeaders

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from fastavro import parse_schema, read, schemaless_reader
 
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.cells import BadRecordError
 from abers_connectors.schemas.avro_schema import expanded
 from abers_connectors.schemas.decimals import decimal_number
 from abers_connectors.schemas.references import imported
@@ -28,7 +28,7 @@ from abers_connectors.schemas.wire_format import HEAD
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from abers_connectors.mapping.fields import Record
+    from abers_connectors.mapping.json_columns import Record
     from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
 
 __all__ = ["avro_decoder"]

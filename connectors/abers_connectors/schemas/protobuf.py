@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.cells import BadRecordError
 from abers_connectors.schemas.protobuf_schema import ProtoFile
 from abers_connectors.schemas.references import imported
 from abers_connectors.schemas.schema_cache import UnusableSchemaError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import EnumDescriptor
     from google.protobuf.message import Message
 
-    from abers_connectors.mapping.fields import Record
+    from abers_connectors.mapping.json_columns import Record
     from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
 
     _Getter: TypeAlias = tuple[str, Callable[[Any], Any]]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from abers.stream.cells import BadRecordError
 from abers_connectors.extras import extra
-from abers_connectors.mapping.bad_record import BadRecordError, checked
+from abers_connectors.mapping.bad_record import checked
 from abers_connectors.mapping.json_columns import JsonColumns, columns_of
 from abers_connectors.schemas.schema_cache import SchemaCache, UnusableSchemaError
 from abers_connectors.schemas.wire_format import HEAD, schema_id
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from abers.stream.cells import RawColumns
     from abers_connectors.config.sections import TopicFormat
-    from abers_connectors.mapping.fields import Record
+    from abers_connectors.mapping.json_columns import Record
     from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
 
     Decoder: TypeAlias = Callable[[bytes], Record]

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.cells import BadRecordError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

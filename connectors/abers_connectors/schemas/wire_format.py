@@ -5,7 +5,7 @@ Between id and body, a Protobuf record has the indexes of its message type withi
 
 from __future__ import annotations
 
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.cells import BadRecordError
 
 __all__ = ["HEAD", "head", "message_indexes", "schema_id"]
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from abers.exceptions import StateError
+from abers.stream.fields import Fields
 from abers.stream.schema import Schema
-from abers_connectors.mapping.bad_record import BadRecordError
-from abers_connectors.mapping.fields import Fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,11 +57,6 @@ class BadRecord(NamedTuple):
     reason: str
     detail: str
     origin: Origin
-
-    @classmethod
-    def of(cls, row: int, error: BadRecordError, origin: Origin) -> BadRecord:
-        """Return the bad record of an error."""
-        return cls(row, error.reason, error.detail, origin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from abers.exceptions import RecordError
-from abers.stream.cells import Cells
+from abers.stream.cells import BadRecordError, Cells
 from abers.stream.column_types import objects
-from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.json_columns import JsonColumns
 from abers_connectors.sources.csv_header import SEPARATORS, require_fit, require_separator
 from abers_connectors.sources.lines import OversizedLine, RawLine, is_blank, shown

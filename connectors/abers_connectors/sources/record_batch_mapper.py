@@ -12,10 +12,10 @@ import numpy as np
 
 from abers.stream.arrow_buffers import new_array
 from abers.stream.arrow_columns import ArrowColumn, numpy_column, plain_array
-from abers.stream.cells import Cells
+from abers.stream.cells import BadRecordError, Cells
 from abers.stream.column_types import objects
 from abers_connectors.extras import extra
-from abers_connectors.mapping.bad_record import BadRecordError, too_large
+from abers_connectors.mapping.bad_record import too_large
 from abers_connectors.sources.base import Batch, Origin, batch_of
 from abers_connectors.sources.parquet_sizes import sizes
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from abers.exceptions import RecordError
+from abers.stream.cells import BadRecordError
 from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.formats import STANDARD, file_format
-from abers_connectors.mapping.bad_record import BadRecordError, checked, too_large
+from abers_connectors.mapping.bad_record import checked, too_large
 from abers_connectors.mapping.needed_columns import require_columns
 from abers_connectors.sources.base import (
     Batch,

@@ -9,12 +9,12 @@ from pydantic import ValidationError
 
 from abers import registry
 from abers.stream import Observation, Processor, Settings, make_task
+from abers.stream.fields import Fields
 from abers.stream.settings import LARGEST_TIME
 from abers_connectors.config.description import described
 from abers_connectors.config.model import Config, load
 from abers_connectors.config.sections import InputSection, LearnerSection, LimitsSection
 from abers_connectors.config.value_types import MAX_COUNT, Lateness
-from abers_connectors.mapping.fields import Fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,7 +29,7 @@ from tests.connectors.schemas.registries import (
     registered,
 )
 
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.cells import BadRecordError
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.schemas.avro import avro_decoder
 from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaReference

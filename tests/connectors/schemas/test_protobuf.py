@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.connectors.kafka.brokers import unique
 from tests.connectors.schemas.registries import NOWHERE, client, protobuf, registered
 
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.cells import BadRecordError
 from abers_connectors.schemas import protobuf_schema
 from abers_connectors.schemas.protobuf import protobuf_decoder
 from abers_connectors.schemas.protobuf_schema import ProtoFile

@@ -8,7 +8,7 @@ import pytest
 from tests.connectors.schemas.registries import NOWHERE, client, misbehaving
 
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.cells import BadRecordError
 from abers_connectors.schemas import schema_cache
 from abers_connectors.schemas.schema_cache import SchemaCache, UnusableSchemaError
 

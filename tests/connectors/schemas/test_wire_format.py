@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.cells import BadRecordError
 from abers_connectors.schemas.wire_format import head, message_indexes, schema_id
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.connectors.sources.lakes import START, history, local_catalog
 
 from abers import RecordError
-from abers_connectors.mapping.fields import Fields
+from abers.stream.fields import Fields
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
 from abers_connectors.sources.row_groups import Part

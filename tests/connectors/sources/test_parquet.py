@@ -16,7 +16,7 @@ import pytest
 
 from abers import ParameterError, RecordError
 from abers.stream.events import Label, Observation
-from abers_connectors.mapping.fields import Fields
+from abers.stream.fields import Fields
 from abers_connectors.sources import parquet_bounds
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source

@@ -20,7 +20,7 @@ from tests.connectors.poison import POISON
 
 from abers import ParameterError, RecordError
 from abers.stream.events import Observation
-from abers_connectors.mapping.fields import Fields
+from abers.stream.fields import Fields
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
 
