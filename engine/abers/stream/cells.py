@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from abers.stream.column_types import Column
 
 __all__ = [
-    "_PLAIN",
     "BadRecordError",
     "Cells",
     "Mask",

@@ -107,10 +107,9 @@ class TimeReader(CellReader):
             if numbers is None:
                 return _milliseconds(texts)
             cells = numbers
-        return cells if cells.dtype == np.int64 and self.are_times(cells) else None
+        return cells if cells.dtype == np.int64 and self._are_times(cells) else None
 
-    def are_times(self, values: NDArray[np.int64]) -> bool:
-        """Return whether all whole numbers are times."""
+    def _are_times(self, values: NDArray[np.int64]) -> bool:
         if self._any_number:
             return True
         usual = (values >= MILLISECONDS) & (values < MICROSECONDS)
