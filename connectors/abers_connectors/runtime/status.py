@@ -155,8 +155,9 @@ class Status:
             for which, name in enumerate(INPUTS):
                 counts.records[name] += inputs.count(which)
             for sink, records in result.output_records.items():
-                counts.written[sink] += len(records.values)
-                counts.dead.update(records.reasons)
+                if records.values:  # a sink without records has no count
+                    counts.written[sink] += len(records.values)
+                    counts.dead.update(records.reasons)
             counts.tombstones += len(result.decoded.tombstones)
             gauges = self._gauges.get(task.checkpoint.partition)
             before = {} if gauges is None else gauges.accounts

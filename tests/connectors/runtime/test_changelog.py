@@ -40,6 +40,7 @@ ENTRIES = st.builds(
     features=st.none()
     | st.lists(st.dictionaries(st.text(max_size=3), st.floats() | st.text(max_size=3)), max_size=2),
     counters=st.lists(st.integers(0, 2**62), max_size=30),
+    retired=st.lists(st.integers(0, 2**40), max_size=3),
 )
 
 
