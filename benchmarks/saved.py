@@ -76,13 +76,13 @@ def formula(
     fading = sum(min(labelled, most) for most in FADING) if protected else 0
     more = 180 * lanes + 18 * fading  # of the snapshot; it is packed before it is written
     return Formula(
-        waiting * (180 + width)
+        waiting * (188 + width)
         + finished * (110 + width)
         + 30 * labelled
         + 340 * lanes
         + 85 * fading,
         40 * MIB + 60 * max(waiting, finished, labelled) + more,
-        waiting * (115 + width) + finished * (36 + width) + 18 * labelled + more,
+        waiting * (123 + width) + finished * (36 + width) + 18 * labelled + more,
     )
 
 

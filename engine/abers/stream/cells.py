@@ -160,7 +160,7 @@ def plain_nested(cell: Any) -> Any:  # noqa: ANN401
     if type(cell) is dict:
         return {plain(name): plain_nested(one) for name, one in cell.items()}
     if type(cell) in {list, tuple}:
-        return [*map(plain_nested, cell)]
+        return type(cell)(map(plain_nested, cell))
     if isinstance(cell, np.ndarray):
         return plain_nested(cell.tolist())
     if isinstance(cell, datetime) and cell != cell:  # noqa: PLR0124 - NaT of pandas

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "ColumnSchema",
     "Kind",
     "Readers",
     "SchemaColumns",

@@ -52,7 +52,7 @@ REPLAYS = {
     "a label without its time": Mistake(
         "time,score,label,label_time\n5,.5,1,\n", "", '"label_time"', "line 2", "fill it in"
     ),
-    "semicolons": Mistake("score;label\n0.5;1\n", "", "score;label", "scores.csv", "write commas"),
+    "semicolons": Mistake("score;label\n0.5;1\n", "", "score;label", "scores.csv", "with commas"),
     "UTF-16": Mistake(GOOD.encode("utf-16"), "", "UTF-16", "scores.csv", "write it in UTF-8"),
     "a missing column": Mistake("id,points\na,1\n", "", "id, points", "scores.csv", "--score"),
     "a misspelled column": Mistake(GOOD, "--label lable", "lable", "scores.csv", "mean label?"),

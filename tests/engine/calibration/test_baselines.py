@@ -166,7 +166,7 @@ def test_bad_rows_change_nothing(kind: type[Baseline]) -> None:
         with pytest.raises(error, match=text):
             calibrator.prequential(**columns)
         with pytest.raises(error, match=text):
-            calibrator.run([PREDICT, LEARN], **columns)
+            calibrator.run([LEARN, LEARN], **columns)
     with pytest.raises(ParameterError, match=r"row 1: .* removes nothing"):
         calibrator.run([LEARN, REMOVE], [0.1, 0.1], [0, 0])
     with pytest.raises(ParameterError, match="held"):
