@@ -29,6 +29,8 @@ from abers.regression import IVAPR, ProtectedIVAPR
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.native
+
 NAMES = ["cat", "dog", "owl"]
 STEPS = np.array([LEARN, PREDICT, LEARN, PREDICT, EXPIRE])
 NUMBERS = [0, 1, 2, 3, 1]
