@@ -108,7 +108,7 @@ class Events(Sequence[Event]):
             _spread(_plain([e.value for e in given]), labels) if given else None,
             _given(_PLAIN, [e.x for e in observed], ~labels),
             _given(_PASSED, [e.extra for e in observed], ~labels),
-            _given(_PLAIN, [e.recorded for e in events], np.ones(len(events), bool)),
+            _recorded([e.recorded for e in events]),
         )
 
     @classmethod
@@ -366,8 +366,14 @@ def _plain(values: Sequence[Any]) -> Column:
 
 
 def _given(reader: CellReader, values: Sequence[Any], mask: NDArray[np.bool_]) -> Column | None:
-    there = any(one is not None for one in values)
-    return _spread(reader.many(objects(values))[0], mask) if there else None
+    if all(one is None for one in values):
+        return None
+    # Objects, so that a row without has None.
+    return _spread(reader.many(objects(values))[0].astype(object, copy=False), mask)
+
+
+def _recorded(values: Sequence[Any]) -> Column | None:
+    return None if all(one is None for one in values) else _plain(values)
 
 
 def _joined(parts: Sequence[Events], name: str) -> Column | None:

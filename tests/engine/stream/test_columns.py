@@ -99,6 +99,14 @@ def test_batches_behind_each_other(parts: list[list[Event]]) -> None:
     assert typed(joined) == typed([one for part in parts for one in part])
 
 
+def test_rows_without_fields_among_others() -> None:
+    """Joined, a row has no features and extra fields where it had none, whatever others have."""
+    odd: Any = {"x": 0.5, "extra": False}
+    parts = [[Observation("a", 1, score=0.5)], [Observation("b", 1, score=0.5, **odd)]]
+    joined = Events.joined([Events.of(part) for part in parts])
+    assert typed(joined) == typed([one for part in parts for one in part])
+
+
 def test_rows_that_were_recorded_among_others() -> None:
     """Times of writing are numbers where all rows have one; joined with others they stay apart."""
     seen = Events.of([Observation("a", 1, score=0.5, recorded=0)])
