@@ -1,7 +1,7 @@
 """JSON objects to raw columns.
 
-A text is decoded into a type of which each field may be anything, and whose other fields are
-skipped. If a text among others cannot be decoded, the call fails as a whole.
+A text is decoded into a type with the wanted fields, whose values may be anything; the other
+fields are skipped. If one of several texts cannot be decoded, the whole call fails.
 """
 
 from __future__ import annotations

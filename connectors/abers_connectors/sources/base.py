@@ -120,7 +120,7 @@ def batch_of(
     origin: Callable[[int], Origin],
     position: Position,
 ) -> Batch:
-    """Return the batch of records of which some were decoded, and the others are broken.
+    """Return the batch of some records that were decoded, and others that are broken.
 
     Parameters
     ----------

@@ -57,9 +57,7 @@ def require_fit(name: str, line: str, header: Sequence[str], sizes: Iterable[int
         return
     size = found[0] or 0
     if line.startswith("#") or len(header) == 1:
-        what = (
-            f"the first line, {_quoted(line)}, has no names of columns, of which there are {size}"
-        )
+        what = f"the first line, {_quoted(line)}, does not name the {size} columns"
         remedy = "remove the lines above the names"
     elif len(header) > size:
         what = f"the first line has {len(header)} names, and each line below has {size} fields"

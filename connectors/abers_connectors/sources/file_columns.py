@@ -73,7 +73,7 @@ class NamedColumns:
 
 
 def path_columns(file: pa.Schema, partition: Mapping[str, str | None]) -> NamedColumns:
-    """Return the columns of a file, some of which its path has, whatever the file has for them."""
+    """Return the columns of a file; what its path has a value of is not read from it."""
     texts = new_array(
         np.fromiter(partition.values(), object, len(partition)),
         extra("pyarrow", "Parquet").string(),

@@ -49,7 +49,7 @@ class RawRecords(NamedTuple):
 
 
 class JsonLinesFormat:
-    """One JSON object per line, of which some fields are read."""
+    """One JSON object per line; only some fields are read."""
 
     columns: Sequence[str] | None = None  # JSON has none
 
@@ -89,7 +89,7 @@ class JsonLinesFormat:
 
 
 class CsvFormat:
-    """Rows below a header with the names of the columns, some of which are read.
+    """Rows below a header with the names of the columns; only some columns are read.
 
     A record has at most `limit` bytes, and a `separator` between its fields. `keeps` returns
     whether the lines of a quoted field that has no end, the first of which it takes, count as

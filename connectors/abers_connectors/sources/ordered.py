@@ -1,7 +1,7 @@
 """A source in the order of event time: sorted where it fits in memory, and refused where not.
 
 A source is read ahead before its first batch is delivered, so that a file of usual size is sorted
-as a whole, whatever its order. A longer one that is in order costs no more memory than this. A row
+as a whole. A longer one that is in order costs no more memory than this. A row
 out of order that comes later, or in what can be read only once, is an error that says how to sort.
 """
 

@@ -188,7 +188,7 @@ def labelled(observations: Events) -> Mask:
 
 
 def _labels(observations: Events, times: Column) -> Events:
-    """Return the labels of observations, all of which are known."""
+    """Return the labels of observations whose labels are all known."""
     known = cast("Column", observations.awaited)  # of objects if others were not known yet
     return Events(
         np.ones(len(observations), bool),

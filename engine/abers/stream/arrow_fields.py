@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from abers.exceptions import ParameterError
 from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_columns import ArrowColumn, is_text, numpy_column, plain_array, value_type
 from abers.stream.column_types import objects, repeated
+from abers.stream.schema_columns import DEFAULT_MODEL, SchemaColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-__all__ = ["ArrowFields", "FieldNames", "fields_of_arrow", "models_and_times", "needed_columns"]
+__all__ = ["FieldNames", "fields_of_arrow", "models_and_times", "needed_columns"]
 
 FieldNames: TypeAlias = Mapping[str, "str | Sequence[str] | Mapping[str, str] | None"]
 """Columns by field of an event; see `Events.from_arrow`."""
@@ -37,27 +38,9 @@ _USUAL: FieldNames = {
     "extra": None,
     "recorded": None,
 }
-_DEFAULT_MODEL = "default"
 
 
-class ArrowFields(NamedTuple):
-    """The columns of `Events`, in their order."""
-
-    labels: Mask
-    ids: Column
-    times: Column
-    models: Column
-    segments: Column
-    scores: Column | None
-    values: Column | None
-    x: Column | None
-    extra: Column | None
-    recorded: Column | None
-    awaited: Column | None  # None in a row without a label
-    awaited_times: Column | None
-
-
-def fields_of_arrow(data: object, fields: FieldNames | None = None) -> ArrowFields:
+def fields_of_arrow(data: object, fields: FieldNames | None = None) -> SchemaColumns:
     """Return the columns of the events of a table; see `Events.from_arrow`."""
     table = _Table(data, fields or {})
     scores, x, values = table.scores(), table.features(), _without_nan(table.column("label"))
@@ -73,11 +56,11 @@ def fields_of_arrow(data: object, fields: FieldNames | None = None) -> ArrowFiel
     awaited = None if due is None else _column(values, ~labels)
     if due is not None:
         _require_order(times, due, labelled & ~labels)
-    return ArrowFields(
+    return SchemaColumns(
         labels,
         ids,
         times,
-        table.texts("model", _DEFAULT_MODEL),
+        table.texts("model", DEFAULT_MODEL),
         table.texts("segment", ""),
         None if labels.all() and table.rows else _column(scores, ~labels),
         _column(values, labels) if labels.any() else None,
@@ -93,7 +76,7 @@ def models_and_times(data: object, fields: FieldNames | None = None) -> tuple[Co
     """Return the model and the time of each row of a table; None is no time."""
     own = {name: of for name, of in (fields or {}).items() if name in {"model", "time"}}
     table = _Table(data, own)
-    return table.texts("model", _DEFAULT_MODEL), table.times("time")
+    return table.texts("model", DEFAULT_MODEL), table.times("time")
 
 
 def needed_columns(

@@ -95,7 +95,7 @@ class SchemaColumns(NamedTuple):
     values: Column | None
     x: Column | None
     extra: Column | None
-    recorded: None  # known to the transport alone
+    recorded: Column | None
     awaited: Column | None  # None in a row without a label
     awaited_times: Column | None
 

@@ -331,8 +331,8 @@ def test_tabs_between_fields(tmp_path: Path, suffix: str) -> None:
     [
         ("a.csv", "id,time,score,note,more", ",", r"the first line has 5 names, .* 4 fields; remo"),
         ("a.csv", "time,score,note", ",", r"the first line has 3 names, .* 4 fields; name every"),
-        ("a.csv", "# export", ",", r"'# export', has no names of columns, .* 4; remove the lines"),
-        ("a.csv", "# of day, hour", ",", r"'# of day, hour', has no names of columns, of which"),
+        ("a.csv", "# export", ",", r"'# export', does not name the 4 columns; remove the lines"),
+        ("a.csv", "# of day, hour", ",", r"'# of day, hour', does not name the"),
         ("a.csv", "id;time;score;note", ";", r"by semicolons, not by commas; .* before decimals"),
         ("a.csv", "id\ttime\tscore", "\t", r"by tabs, not by commas; end the name .* in \.tsv"),
         ("a.csv", "id|time|score", "|", r"by vertical bars, not by commas; write the file again"),
