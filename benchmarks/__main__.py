@@ -24,6 +24,7 @@ from benchmarks import (
     hotspots,
     journal,
     live,
+    many_models,
     monitors,
     multiclass,
     predictive,
@@ -32,6 +33,8 @@ from benchmarks import (
     scrape,
     service,
     single_events,
+    starts,
+    unchanged,
     wrapped,
 )
 from benchmarks.machine import description
@@ -52,6 +55,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "prequential": growth.prequential,
     "agreement": lambda _: agreement.agreement(),
     "one": growth.one_at_a_time,
+    "unchanged": unchanged.unchanged,
     "window": growth.sliding_window,
     "hostile": hostile.hostile_orders,
     "memory": footprint.memory,
@@ -65,12 +69,14 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "stream": processor.stream,
     "arrow": arrow.arrow,
     "journal": journal.journal,
+    "models": many_models.models,
     "monitors": monitors.monitors,
     "single": single_events.single_events,
     "formats": record_formats.record_formats,
     "service": service.service,
     "scrape": scrape.scrape,
     "live": live.live,
+    "start": starts.starts,
 }
 
 HEAD = """\

@@ -87,7 +87,7 @@ def cross(plan: Plan) -> Section:
         f" medians abers is {digits(times)} times as fast.\n\n"
         + table(["contender", "ms"], [[name, each] for name, each in spreads.items()])
     )
-    return Section("Cross Venn–Abers, a batch", body, values)  # noqa: RUF001 - the name's dash
+    return Section("Cross Venn–Abers, a batch", body, values)
 
 
 def _timed(call: Callable[[Folds], Floats], case: Folds) -> float:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 TAKE, NOTED, ADDED = "process_batch", "process_logged", "share added"
 PAUSE, RESTORE = "pause", "snapshot and tail"
+ONE_BY_ONE, TOGETHER = "apply", "apply_many"
 SIZES = (20, 500, 2_000)  # events of a batch
+_SMALL = 500  # entries of one event
 _TRIES = 5  # at what takes a second each
 
 
@@ -126,4 +128,36 @@ def _restoring(plan: Plan) -> Part:
         f" entries of {size(BATCH)}; seconds.\n\n"
         + table(["", *spreads], [["", *spreads.values()]])
     )
-    return body, {("restored", name, n): spread for name, spread in spreads.items()}
+    small, values = _small(plan)
+    return body + small, values | {
+        ("restored", name, n): spread for name, spread in spreads.items()
+    }
+
+
+def _small(plan: Plan) -> Part:
+    """Apply entries of one event each, one by one and together."""
+    events = [event for block in range(2) for event in arriving(block, 2)][:_SMALL]
+    live = Processor(outcomes=False)
+    entries = [live.process_logged(Events.of([event]))[1] for event in events]
+
+    def one_by_one() -> None:
+        other = Processor(outcomes=False)
+        for entry in entries:
+            other.apply(entry)
+
+    calls = {
+        ONE_BY_ONE: one_by_one,
+        TOGETHER: lambda: Processor(outcomes=False).apply_many(entries),
+    }
+    spreads = in_turns(
+        min(plan.rounds, _TRIES),
+        {name: partial(_microseconds, call, len(entries)) for name, call in calls.items()},
+    )
+    body = f"\n{size(len(entries))} entries of one event each; microseconds an entry.\n\n" + table(
+        ["", *spreads], [["", *spreads.values()]]
+    )
+    return body, {("small entries", name, len(entries)): one for name, one in spreads.items()}
+
+
+def _microseconds(call: Callable[[], object], count: int) -> float:
+    return 1e6 * seconds(call) / count

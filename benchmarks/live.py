@@ -60,7 +60,11 @@ def live(plan: Plan) -> Section:
     except ImportError:
         return Section(title, "Not measured: starlette or uvicorn is not installed.", {})
     observer = Observer()
-    feed = Feed("a stream", observer, lambda: StreamCounts(events=0, dead={}, waiting=(0, 0)))
+    feed = Feed(
+        "a stream",
+        observer,
+        lambda: StreamCounts(observations=0, labels=0, dead={}, waiting=(0, 0)),
+    )
     stream = _Stream(observer, feed)
     found: dict[Key, list[float]] = {}
     length = plan.turn * _TURNS

@@ -21,6 +21,7 @@ class Plan(NamedTuple):
     large: int  # observations whose memory, bytes and floor are measured
     replayed: int  # observations of a replayed file, whole thousands
     long: int  # observations over which memory is watched, whole thousands
+    models: int  # in one stream
 
 
 FULL = Plan(
@@ -34,7 +35,8 @@ FULL = Plan(
     10**6,
     10**5,
     5 * 10**6,
+    10**3,
 )
-QUICK = Plan((10**3, 3 * 10**3), 3, 0.01, 1_000, (10**3,), 300, 2, 10**4, 5_000, 5 * 10**5)
+QUICK = Plan((10**3, 3 * 10**3), 3, 0.01, 1_000, (10**3,), 300, 2, 10**4, 5_000, 5 * 10**5, 100)
 
 PATIENCE = 1.0  # seconds for one event, above which a contender drops out

@@ -4,7 +4,7 @@ Usage: python -m benchmarks.protection_speed [BLOCKS]
 
 A block has 1,000 observations, and the labels of the block before. Times are of the processor in
 microseconds an observation with its label, of this process alone; the median of some rounds, in
-turns. Then the parts of protected prediction follow, each by itself, and single calls.
+turns. Then the calibration set follows by itself, and single calls.
 """
 
 from __future__ import annotations
@@ -72,21 +72,13 @@ def parts(n: int) -> dict[str, Callable[[], object]]:
     rng = np.random.default_rng(1)
     scores, (rows, kinds) = rng.random(n), interleaved(n, LATE)
     labels = (rng.random(n) < scores).astype(np.uint8)
-    times, both = rows.astype(float), 2 * n
-    given = rng.random((both, 4))
 
-    def set_of(half_life: float) -> None:
-        one, (p0, p1) = core.CalibrationSet(0, 0.0, half_life), np.empty((2, both))
-        one.run(kinds, scores[rows], labels[rows], None, times if half_life else None, p0, p1)
-
-    def mixture() -> None:
-        core.Aggregation(3).run(kinds, rows, labels[rows], given, np.empty(both))
+    def calibration_set() -> None:
+        p0, p1 = np.empty((2, 2 * n))
+        core.CalibrationSet().run(kinds, scores[rows], labels[rows], None, None, p0, p1)
 
     return {
-        "calibration set of all": lambda: set_of(0.0),
-        "calibration set, half-life 300": lambda: set_of(300.0),
-        "calibration set, half-life 3,000": lambda: set_of(3_000.0),
-        "aggregation": mixture,
+        "calibration set": calibration_set,
         "all of it": lambda: ProtectedVennAbers().prequential(scores, labels, delay=LATE),
     }
 

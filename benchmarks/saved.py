@@ -64,25 +64,15 @@ BASE = 150 * MIB
 """Memory of an idle process."""
 
 
-FADING = (9_000, 90_000)
-"""Most labels of the experts with a half-life."""
-
-
 def formula(
     labelled: int, waiting: int, finished: int, width: int = WIDTH, *, protected: bool = False
 ) -> Formula:
     """Return what the page says, with ids of so many bytes."""
     lanes = waiting if protected else 0
-    fading = sum(min(labelled, most) for most in FADING) if protected else 0
-    more = 180 * lanes + 18 * fading  # of the snapshot; it is packed before it is written
     return Formula(
-        waiting * (188 + width)
-        + finished * (110 + width)
-        + 30 * labelled
-        + 340 * lanes
-        + 85 * fading,
-        40 * MIB + 60 * max(waiting, finished, labelled) + more,
-        waiting * (123 + width) + finished * (36 + width) + 18 * labelled + more,
+        waiting * (208 + width) + finished * (110 + width) + 30 * labelled + 490 * lanes,
+        40 * MIB + 60 * max(waiting, finished, labelled) + 350 * lanes,
+        waiting * (143 + width) + finished * (36 + width) + 18 * labelled + 350 * lanes,
     )
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 PAGE = ROOT / "docs" / "scale.md"
 BEGIN, END = "<!-- engines: begin -->", "<!-- engines: end -->"
 MODELS, FILES = 200, 16
+START = 1_735_689_600_000  # the start of 2025, in milliseconds
 STEP, DELAY = 100, 3_600_000  # milliseconds between observations, and until the label
 _ADOPT = 36  # PR_SET_CHILD_SUBREAPER
 _MICRO = 1e6
@@ -126,7 +127,7 @@ def write_history(folder: Path, events: int) -> None:
     """Write observations of models that take turns at random, and their labels an hour later."""
     rng = np.random.default_rng(24)
     rows = events // 2
-    scores, times = rng.random(rows), STEP * np.arange(rows)
+    scores, times = rng.random(rows), START + STEP * np.arange(rows)
     labels = (rng.random(rows) < scores**2).astype(np.int64)
     models = rng.integers(0, MODELS, rows)
     order = np.argsort(np.concatenate([times, times + DELAY]), kind="stable")

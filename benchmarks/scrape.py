@@ -11,7 +11,7 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers.stream import Processor
+from abers.stream import Events, Label, Observation, Processor, Settings
 from abers_connectors.config.model import load
 from abers_connectors.runtime.checkpoint import Checkpoint
 from abers_connectors.runtime.deserializer import Deserializer
@@ -23,12 +23,16 @@ from benchmarks.page import Key, Section, size, table
 from benchmarks.timing import Spread, digits, in_turns, seconds
 
 if TYPE_CHECKING:
+    from abers.monitoring.answers import Sums
     from abers_connectors.runtime.task import BatchResult
     from benchmarks.plan import Plan
 
 COUNTING, SCRAPE, UPDATE = "counting", "scrape", "update"
+CHANGED, KNOWN = "answers of all", "answers of none"
 MODELS = (1, 100, 10_000)
 _BATCH = 1_000  # observations, each with its label
+_ANSWERED = 1_000  # models with answers, each with so many labels
+_LABELS = 300
 _SETTLING = 20  # updates after which the index has the evidence of all models
 _ACCEPT = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 
@@ -91,7 +95,52 @@ def scrape(plan: Plan) -> Section:
         " makes the evidence of those with metrics; the last column divides it by the time that"
         " the evidence of all models takes.\n\n" + table(_HEAD, rows)
     )
-    return Section(title, body, values)
+    answers, of_answers = _answers(plan)
+    return Section(title, f"{body}\n\n{answers}", values | of_answers)
+
+
+def _answers(plan: Plan) -> tuple[str, dict[Key, Spread]]:
+    """Measure what the answers about many models cost a scrape."""
+    from abers_connectors.metrics.answer_cache import AnswerCache  # noqa: PLC0415 - an extra
+    from abers_connectors.metrics.labels import LabelCache  # noqa: PLC0415
+
+    sums, labels, cache = _answered(), LabelCache({}), AnswerCache()
+
+    def made(one: AnswerCache) -> int:
+        return sum(len(metric.samples) for metric in one.metrics(sums, labels))
+
+    lines = made(cache)
+    found = in_turns(
+        plan.rounds,
+        {
+            CHANGED: lambda: 1e3 * seconds(lambda: made(AnswerCache())),
+            KNOWN: lambda: 1e3 * seconds(partial(made, cache)),
+        },
+    )
+    text = (
+        f"The three answers about {size(_ANSWERED)} models with {_LABELS} labels each have"
+        f" {size(lines)} lines. Where labels of all came since the last scrape, their samples"
+        f" take {found[CHANGED]} ms of a scrape, and {found[KNOWN]} ms where none came. They are"
+        " made in the thread of the scrape, off the stream."
+    )
+    return text, {(name, "models", _ANSWERED): spread for name, spread in found.items()}
+
+
+def _answered() -> dict[str, list[Sums]]:
+    """Return the sums behind the answers about models of right probabilities."""
+    draw = random.Random(12)  # noqa: S311 - no secret
+    processor = Processor(Settings(scores="probability", max_models=_ANSWERED))
+    for row in range(_LABELS):
+        events: list[Observation | Label] = []
+        for model in range(_ANSWERED):
+            name, score = f"model-{model:03}", draw.random()
+            label = int(draw.random() < score)
+            events += [Observation(f"{row}", row, name, score), Label(f"{row}", row, name, label)]
+        processor.process_batch(Events.of(events))
+    return {
+        model: [one.answer_sums(over_time=False) for one in monitor.e_processes]
+        for (model, _), monitor in zip(processor.keys, processor.monitors, strict=False)
+    }
 
 
 def _all_evidence(task: StreamTask) -> list[object]:

@@ -18,6 +18,8 @@ from benchmarks.journal import PAUSE, RESTORE
 from benchmarks.live import DIFFERENT, READERS
 from benchmarks.live import LOST as LOOKED
 from benchmarks.live import ONE as ONE_MODEL
+from benchmarks.many_models import BATCH as BATCHED
+from benchmarks.many_models import RESTORE as RESTORED
 from benchmarks.monitors import COST, STREAMS
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
@@ -27,6 +29,7 @@ from benchmarks.service import CPU, FAST, MEDIAN, SERVICE, SHARE, TAIL
 from benchmarks.single_events import BARE, DEFAULT, SINGLE
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
+from benchmarks.unchanged import LATER
 from benchmarks.wrapped import ADDED, EVENTS, WITH_IDS, WITHOUT
 
 if TYPE_CHECKING:
@@ -147,7 +150,13 @@ TARGETS = (
     Target("prequential at n = 1e6, the goal: 2 µs", 2, _BATCH),
     Target("prequential at n = 1e6, the most: 3 µs", 3, _BATCH),
     Target("over 2 µs: at most 4 times the cost at n = 1e3", 4, _growth),
+    Target("one at a time, the pair at n = 1e3: 1 µs", 1, _time("one", NATIVE, _K)),
     Target("one at a time, the pair at n = 1e6: 4 µs", 4, _time("one", NATIVE, _M)),
+    Target(
+        "an unchanged calibrator of 1e6, batches of 10 000: 40 ns a query",
+        40,
+        _time("unchanged", LATER, _M, unit="ns"),
+    ),
     Target("sliding window of 1e6: 6 µs", 6, _time("window", NATIVE, _M)),
     Target("unit weights: no order over 5 times the random one", 5, _hostile),
     Target("real weights: no operation over 100 µs at n = 1e6", 100, _worst),
@@ -204,6 +213,16 @@ TARGETS = (
     Target("finished, id of 16 characters: 150 bytes", 150, _entry("finished, id of 16")),
     Target(
         "a journal of batches of 2 000: 0.15 more", 0.15, _time("journal", NOTING, 2_000, unit="")
+    ),
+    Target(
+        "1 000 models, protected, batches of 2 000 without monitors: 5 µs",
+        5,
+        _time(BATCHED, "protected", _K),
+    ),
+    Target(
+        "restoring 1 000 merged models of 20 labels: 0.08 s",
+        0.08,
+        _time(RESTORED, "merged", _K, unit="s"),
     ),
     Target("a snapshot beside the loop: 50 ms", 50, _time(PAUSE, "loop", _M, unit="ms")),
     *(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1  # glibc's mallopt
 _SPIN = 30_000
-_TO = "–"  # noqa: RUF001 - a dash between numbers
+_TO = "–"
 
 
 class Spread(NamedTuple):

@@ -18,8 +18,9 @@ from scipy.special import expit
 
 from abers.stream import Label, Observation, Prediction, Processor, Settings
 from benchmarks.page import table
-from benchmarks.papers.streams_classes import scored
 from benchmarks.papers.streams_data import two
+from benchmarks.papers.streams_scorers import online
+from benchmarks.papers.streams_steps import equal, steps
 from benchmarks.rivals import ROOT
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def page(folder: Path) -> str:
     sections = []
     for name in STREAMS:
         x, y = two(folder, name)
-        scores = expit(scored(x, y, DELAY, np.ones(len(y), bool)))
+        scores = expit(online(x, y, steps(equal(DELAY), y)))
         sections.append(section(name, watch(scores, y, DELAY)))
     return TEXT.format(delay=DELAY, streams="\n".join(sections))
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.monitoring.findings import GroupFinding
     from abers.monitoring.forecast_groups import ForecastGroup
 
     Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
     Generator = np.random.Generator
     Draw = Callable[[Generator, int], "list[View]"]
     Feed = Callable[["Recorded", Floats], None]
@@ -75,26 +75,48 @@ class Recorded(VerdictSequence):
         self.rows, self.seen, self.wrong, self.first = view, 0, False, np.inf
         self.early: int | None = None
         self.right_early = False
-        self.truth = ForecastGroups(TOLERANCE)
         super().__init__("raw", TOLERANCE, view.alpha)
+        self._begin()
 
-    def _begin(self, time: int) -> None:
-        if hasattr(self, "labels"):
-            self._follow()
-        self.truth = ForecastGroups(TOLERANCE)
-        super()._begin(time)
+    def _begin(self) -> None:
+        """Begin a block: its sums, and those with the true probabilities in place of labels."""
+        self.counted, self.truth = ForecastGroups(TOLERANCE), ForecastGroups(TOLERANCE)
 
-    def _follow(self) -> None:
-        """Add the true probabilities of the rows that came since, in place of labels."""
-        end = self.seen + self.labels - self.truth.labels
-        self.truth.add(self.rows.p[self.seen : end], self.rows.truth[self.seen : end])
-        self.seen = end
+    def add(
+        self,
+        forecasts: Floats,
+        labels: Floats,
+        times: Integers,
+        skipped: Integers | None = None,
+    ) -> list[int]:
+        """Add rows in parts that end at each evaluation, and compare what each finds."""
+        del skipped
+        at, n = 0, len(forecasts)
+        while at < n:
+            more, blocks = self.next - self.labels, self.blocks
+            part = slice(at, at + more)
+            super().add(forecasts[part], labels[part], times[part])
+            self.counted.add(forecasts[part], labels[part])
+            truth = self.rows.truth[self.seen : self.seen + min(more, n - at)]
+            self.truth.add(forecasts[part], truth)
+            self.seen += len(truth)
+            if len(truth) == more:
+                self._compare(blocks)
+            if self.blocks != blocks:
+                self._begin()
+            at += more
+        return []
 
-    def _decide(self, finding: GroupFinding) -> None:
-        self._follow()
-        if finding.status != NOT_FOUND:
-            self.wrong |= not is_true(self.truth.groups(), finding.status, finding.group)
-        super()._decide(finding)
+    def restart(self, time: int) -> None:
+        """Start another block."""
+        super().restart(time)
+        self._begin()
+
+    def _compare(self, blocks: int) -> None:
+        groups = np.array(self.counted.groups())
+        status, group, _ = core.find_groups(groups, core.verdict_level(self.alpha, blocks, 1))
+        if STATUSES[status] != NOT_FOUND:
+            self.wrong |= not is_true(self.truth.groups(), STATUSES[status], group)
         right = self.brief()[0] in self.rows.right
         if right:
             self.first = min(self.first, self.seen)
@@ -180,14 +202,11 @@ def late(sequence: Recorded, labels: Floats) -> None:
     buffer = core.ReorderBuffer(2, 0)
     for start in range(0, 2 * n, 1_000):
         part = slice(start, start + 1_000)
-        count = buffer.run(
-            *(np.ascontiguousarray(one[part]) for one in (kinds, numbers, numbers)), rows[part]
-        )
-        if count:
-            times, steps, skipped = np.empty((3, count), np.int64)
-            released = np.empty((count, 2))
-            buffer.settled(times, steps, skipped, released)
-            sequence.update(released[:, 0], released[:, 1], times, skipped)
+        columns = (np.ascontiguousarray(one[part]) for one in (kinds, numbers, numbers))
+        _, times, _, skipped, released = buffer.run(*columns, rows[part])
+        if len(times):
+            forecasts, labelled = np.ascontiguousarray(released.T)
+            sequence.update(forecasts, labelled, times, skipped)
 
 
 def restarted(sequence: Recorded, labels: Floats) -> None:

@@ -1,6 +1,7 @@
 """Verdicts on streams of known truth, as a page of evidence.
 
-Usage: python -m benchmarks.verdicts [--seeds N] [--workers N] [--answers FILE] [--output PAGE]
+Usage: python -m benchmarks.verdicts [--seeds N] [--streams N] [--workers N] [--answers FILE]
+[--alarms FILE] [--now FILE] [--output PAGE]
 
 Without a page it writes docs/evidence/verdicts.md. The seeds are 0, 1, ..., so that a run can be
 repeated; results do not depend on the number of workers. What was computed is kept, a line a
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from benchmarks import alarms
+from benchmarks import answers as answers_now
 from benchmarks.page import table
 from benchmarks.rivals import ROOT
 from benchmarks.verdict_streams import ALPHA, Result, borderline, others, powerful, simulate
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 PAGE = ROOT / "docs" / "evidence" / "verdicts.md"
 ANSWERS = PAGE.with_name("answers") / "verdicts.jsonl"
+ALARMS, NOW = ANSWERS.with_name("alarms.jsonl"), ANSWERS.with_name("now.jsonl")
 KINDS = {"power": powerful, "other": others, "border": borderline}
 CHUNK = 20  # seeds that a worker runs at once
 LONG = 500_000  # a fifth of the seeds is run of streams with more labels
@@ -81,6 +85,8 @@ half. *Restarts where the sums are off* starts another block, every 500 labels, 
 standard deviations from the forecasts: restarts that depend on labels must not help.
 
 {border}
+{now}
+{alarms}
 ## What this does not show
 
 Sizes are statements about averages over the labels of a block, and not about every forecast. The
@@ -144,7 +150,11 @@ def answer(kind: str, index: int, runs: int, pool: ProcessPoolExecutor) -> Answe
     )
 
 
-def page(found: dict[tuple[str, str], Answer]) -> str:
+def page(
+    found: dict[tuple[str, str], Answer],
+    raised: Sequence[alarms.Answer],
+    now: Sequence[answers_now.Answer],
+) -> str:
     """Write the page."""
     rows = {kind: [(case, found[kind, case.name]) for case in cases(kind)] for kind in KINDS}
     power = table(
@@ -184,7 +194,14 @@ def page(found: dict[tuple[str, str], Answer]) -> str:
             for case, one in rows["border"]
         ],
     )
-    return TEXT.format(most=f"{most(1_000):.1%}", power=power, other=other, border=border)
+    return TEXT.format(
+        most=f"{most(1_000):.1%}",
+        power=power,
+        other=other,
+        border=border,
+        now=answers_now.section(now),
+        alarms=alarms.section(raised),
+    )
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -194,6 +211,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--output", type=Path, default=PAGE)
     parser.add_argument("--answers", type=Path, default=ANSWERS)
+    parser.add_argument("--alarms", type=Path, default=ALARMS)
+    parser.add_argument("--now", type=Path, default=NOW)
+    parser.add_argument("--streams", type=int, help="at most so many of alarms and answers")
     arguments = parser.parse_args(words)
     found = answers(arguments.answers)
     with ProcessPoolExecutor(arguments.workers) as pool, arguments.answers.open("a") as file:
@@ -205,7 +225,9 @@ def main(words: Sequence[str] | None = None) -> None:
                     found[kind, case.name] = one
                     file.write(f"{json.dumps(one)}\n")
                     file.flush()
-    arguments.output.write_text(page(found), encoding="utf-8")
+        raised = alarms.answers(arguments.alarms, pool, arguments.streams)
+        now = answers_now.answers(arguments.now, pool, arguments.streams)
+    arguments.output.write_text(page(found, raised, now), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-HOUR = 3_600_000  # milliseconds
+HOUR, START = 3_600_000, 1_735_689_600_000  # milliseconds; the start of 2025
 HOURS, NEW_PLANT, LATE = 3_000, 1_500, 24
 LEVEL, MARGIN, LARGEST = 0.9, 3.3, 120.0  # MW; no demand is above the largest
 
@@ -46,10 +46,10 @@ def intervals(forecast: Floats, labels: Floats) -> tuple[Floats, Floats]:
     hour = np.arange(HOURS)
     columns = {
         "id": [f"hour-{n}" for n in hour],
-        "time": hour * HOUR,
+        "time": START + hour * HOUR,
         "score": forecast,
         "label": labels,
-        "known": (hour + LATE) * HOUR,
+        "known": START + (hour + LATE) * HOUR,
     }
     events = Events.from_arrow(pa.table(columns), {"label_time": "known"})
     settings = Settings(

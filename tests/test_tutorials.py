@@ -57,7 +57,7 @@ def follow(page: str, folder: Path) -> None:
 def test_a_csv_of_scores(folder: Path) -> None:
     """A reader who types the commands gets verdict, report and calibrated probabilities."""
     follow((ROOT / "docs" / "tutorial_csv.md").read_text(), folder)
-    assert (folder / "report.html").stat().st_size > 1_000_000
+    assert (folder / "report.html").stat().st_size > 10_000
 
 
 @pytest.mark.kafka

@@ -1,6 +1,7 @@
 """Calibrators on data streams: what they change, and what forgetting does.
 
-A stream is a task for each delay of its labels, so that each is scored as a whole.
+A stream is a task for each delay of its labels, so that each is scored as a whole; protected
+probabilities of two classes are a task for each scorer, under all laws of delays.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from benchmarks.papers.streams_data import SETS
 from benchmarks.papers.streams_numbers import regressed
 from benchmarks.papers.streams_protected_classes import protected_classes
 from benchmarks.papers.streams_protected_numbers import protected_numbers
-from benchmarks.papers.streams_protection import ROWS, protected
+from benchmarks.papers.streams_protection import FROZEN, ONLINE, ROWS, protected
 from benchmarks.papers.streams_several import told_apart
+from benchmarks.papers.streams_steps import BY_LABEL, LAWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +33,7 @@ __all__ = ["PAPER"]
 
 DELAYS = 0, 1_000
 PROTECTED_DELAYS = 0, 100, 1_000
-LATEST = 10_000  # of protected probabilities of two classes
+SCORERS = ONLINE, FROZEN
 SEVERAL = "Insects", "MNIST"
 DELAYS_OF_NUMBERS = {
     "Bike sharing": PROTECTED_DELAYS,
@@ -40,7 +42,6 @@ DELAYS_OF_NUMBERS = {
 }
 _KINDS: dict[str, Work] = {
     "classes": classified,
-    "protection": protected,
     "several": told_apart,
     "protected classes": protected_classes,
     "numbers": regressed,
@@ -52,17 +53,13 @@ _QUICK = 4_000  # rows
 def tasks(*, quick: bool) -> list[Task]:
     """List the tasks."""
     if quick:
-        kinds = ["classes", "protection"], ["several", "protected classes"]
-        sets = "Elec2", "Insects"
-        found = [
-            _task(k, data, 0, _QUICK) for data, of in zip(sets, kinds, strict=True) for k in of
-        ]
+        found = [_task("classes", "Elec2", 0, _QUICK)]
+        found += [_protection("Elec2", scorer, _QUICK, ["at once", BY_LABEL]) for scorer in SCORERS]
+        found += [_task(kind, "Insects", 0, _QUICK) for kind in ("several", "protected classes")]
         return found + [_task(k, "Chick weights", 0) for k in ("numbers", "protected numbers")]
     found = [_task("classes", data, delay) for data in SETS for delay in DELAYS]
     found += [
-        _task("protection", data, delay, ROWS.get(data))
-        for data in SETS
-        for delay in (*PROTECTED_DELAYS, LATEST)
+        _protection(data, scorer, ROWS.get(data), [*LAWS]) for scorer in SCORERS for data in SETS
     ]
     found += [_task("several", data, delay) for data in SEVERAL for delay in DELAYS]
     found += [
@@ -75,6 +72,11 @@ def tasks(*, quick: bool) -> list[Task]:
         for data, delays in DELAYS_OF_NUMBERS.items()
         for delay in delays
     ]
+
+
+def _protection(data: str, scorer: str, rows: int | None, laws: list[str]) -> Task:
+    spec = {"data": data, "scorer": scorer, "rows": rows, "laws": laws}
+    return Task(f"streams/protection/{data}/{scorer}", protected, spec)
 
 
 def _task(kind: str, data: str, delay: int, rows: int | None = None) -> Task:

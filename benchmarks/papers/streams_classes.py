@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.linear_model import SGDClassifier
 
 from abers import VennAbers
 from abers.calibration import (
@@ -23,6 +22,8 @@ from abers.calibration import (
 )
 from abers.monitoring import PrequentialScores, corp
 from benchmarks.papers.streams_data import RECENT, two
+from benchmarks.papers.streams_scorers import online
+from benchmarks.papers.streams_steps import equal, steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,28 +41,16 @@ __all__ = ["classified"]
 _FOLDS = 5
 
 
-def scored(x: Floats, y: Integers, delay: int, learns: NDArray[np.bool_]) -> Floats:
-    """Score each observation, as log odds, by an online logistic regression of earlier labels."""
-    model = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.01, random_state=0)
-    scores = np.zeros(len(y))
-    for i in range(len(y)):
-        if hasattr(model, "coef_"):
-            scores[i] = x[i] @ model.coef_[0] + model.intercept_[0]
-        j = i - delay
-        if j >= 0 and learns[j]:
-            model.partial_fit(x[j : j + 1], y[j : j + 1], classes=[0, 1])
-    return scores
-
-
 def classified(folder: Path, spec: Spec) -> dict[str, Any]:
     """Score all calibrators on a stream of two classes."""
     x, y = two(folder, spec["data"])
     if spec["rows"] is not None:
         x, y = x[: spec["rows"]], y[: spec["rows"]]
-    delay, everything = spec["delay"], np.ones(len(y), bool)
-    scores = scored(x, y, delay, everything)
+    delay = spec["delay"]
+    order = steps(equal(delay), y)
+    scores = online(x, y, order)
     fold = np.arange(len(y)) % _FOLDS
-    others = [scored(x, y, delay, fold != k) for k in range(_FOLDS)]
+    others = [online(x, y, order, fold != k) for k in range(_FOLDS)]
     found = forecasts(scores, np.column_stack(others), y, delay)
     return {name: measured(said, y) for name, said in found.items()}
 

@@ -9,17 +9,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.page import table
+from benchmarks.papers import streams_protected_classes_page as protected_classes
 from benchmarks.papers import streams_protected_numbers_page as protected_numbers
+from benchmarks.papers import streams_protection_page as protected_two
 from benchmarks.papers.figure import Axis, draw
 from benchmarks.papers.paper import Page
 from benchmarks.papers.report import NONE
-from benchmarks.papers.streams_protection_page import (
-    PROTOCOL,
-    PROTOCOL_OF_CLASSES,
-    methods,
-    sentences,
-    tables,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,13 +44,13 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
 - The classes are up or down of Elec2; an odd digit or an even one of MNIST; the last of the six
   classes of Insects, in alphabetical order, or another one; more than 142 bicycles an hour (the
   median) or fewer; those of Phishing and Banana.
-{PROTOCOL.strip()}
+{protected_two.PROTOCOL.strip()}
 - **Several classes.** The six classes of Insects and the ten digits. The scorers are one such
   logistic regression a class, against the rest; raw is their probabilities divided by the sum.
   Platt, isotonic, beta and IVAP calibrate each class against the rest and are divided by their sum
   too (`OneVsRest`); "IVAP, pairs" calibrates pairs and couples them (`OneVsOne`). MCB is of the
   class with the largest probability.
-{PROTOCOL_OF_CLASSES.strip()}
+{protected_classes.PROTOCOL.strip()}
 - **Numbers.** The base is Bayesian linear regression on the features as they are, fitted anew to
   all labels so far whenever these are 5 % more; the first 100 labels are for its first fit. It
   predicts normal distributions. Quantile calibration, the beta CDF and GP-Beta are fitted to the
@@ -70,18 +65,28 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
   percentiles, which is the integral but for its tails; pinball: of 5, 10, …, 95 %. Smaller is
   better but for DSC, accuracy and coverage.
 """
-_CASE = "a case is a stream with a delay of at most 1,000"
+_TWO = (
+    "Protected probabilities of two classes; a cell is a stream with a scorer and a law of delays:"
+)
+_CASE = "a case is a stream with a delay"
 _FORGETTING = "IVAP", "IVAP, window", "IVAP, half-life"
 _OF_NUMBERS = "IVAPR", "IVAPR, window", "IVAPR, half-life"
 
 
 def page(answers: Mapping[str, Answer]) -> Page:
     """Write the page from the results so far."""
-    kinds = ("classes", "protection", "several", "protected classes", "numbers")
-    classes, protection, several, protected, numbers = (_tables(answers, kind) for kind in kinds)
+    kinds = ("classes", "several", "protected classes", "numbers")
+    classes, several, protected, numbers = (_tables(answers, kind) for kind in kinds)
+    protection = protected_two.cases(
+        {
+            (answer.spec["data"], answer.spec["scorer"]): answer.result
+            for name, answer in answers.items()
+            if name.split("/")[1] == "protection"
+        }
+    )
     distributions = _tables(answers, "protected numbers")
     parts = [_HEAD, "## What follows\n"]
-    parts += _list(f"Protected probabilities of two classes; {_CASE}:", _two(protection))
+    parts += _list(_TWO, protected_two.sentences(protection))
     parts += _list(f"Protected probabilities of several classes; {_CASE}:", _more(protected))
     numbered = protected_numbers.sentences(distributions)
     parts += _list("Protected distributions; a case is a stream with a delay:", numbered)
@@ -89,9 +94,10 @@ def page(answers: Mapping[str, Answer]) -> Page:
     drawn = {data: rows for (data, delay), rows in classes.items() if not delay}
     parts += ["## Two classes\n", _reliability(drawn)]
     parts += [_classes(*each) for each in classes.items()]
-    parts += ["## Protected probabilities\n", *tables(protection)]
+    parts += ["## Protected probabilities\n", protected_two.summary(protection)]
+    parts += protected_two.tables(protection)
     parts += ["## Several classes\n", *(_several(*each) for each in several.items())]
-    parts += tables(protected, " classes")
+    parts += protected_classes.tables(protected)
     parts += ["## Numbers\n", *(_numbers(*each) for each in numbers.items())]
     parts += protected_numbers.tables(distributions)
     figures = {_file(data): _diagram(data, rows) for data, rows in drawn.items()}
@@ -119,19 +125,11 @@ def _loss(row: Row) -> float:
     return math.inf if row["log"] is None else float(row["log"])
 
 
-def _two(protection: Tables) -> list[str]:
-    outside = "the protected probabilities lie outside the interval of IVAP"
-    return [*_rivals(protection), *sentences(protection, outside)]
-
-
 def _more(protected: Tables) -> list[str]:
     outside = "the protected probabilities of a class lie outside its interval"
-    return [*_rivals(protected), *sentences(protected, outside)]
-
-
-def _rivals(cases: Tables) -> list[str]:
-    scores = methods(cases)
-    return [_better(scores, "protected", one, "log loss") for one in ("raw", "IVAP", "shrunk")]
+    scores = protected_classes.methods(protected)
+    rivals = [_better(scores, "protected", one, "log loss") for one in ("raw", "IVAP", "shrunk")]
+    return [*rivals, *protected_classes.sentences(protected, outside)]
 
 
 def _found(classes: Tables, several: Tables, numbers: Tables) -> list[str]:

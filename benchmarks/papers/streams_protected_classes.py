@@ -15,7 +15,8 @@ from abers import OneVsRest, ProtectedMultiClass
 from abers.monitoring import PrequentialScores
 from abers.monitoring.multiclass import MultiClassScores
 from benchmarks.papers.streams_data import several
-from benchmarks.papers.streams_protection import HALF_LIFE, Forecasts, answer, clipped, drawn
+from benchmarks.papers.streams_protection import Forecasts, answer
+from benchmarks.papers.streams_rivals import HALF_LIFE, clipped, drawn
 from benchmarks.papers.streams_several import scored, shared
 
 if TYPE_CHECKING:

@@ -1,20 +1,22 @@
-"""Protected probabilities on streams of two classes, beside what they are made of.
+"""Protected probabilities on streams of two classes, and what else is to be had.
 
-The scorer and its delays are those of `streams_classes`; all forecasts are of the same scores.
+A stream has two scorers, and its labels come by each law of `streams_steps`.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
-from abers import ProtectedVennAbers, VennAbers
-from abers.calibration import log_merge
+from abers import ProtectedVennAbers
+from abers.arrays import PREDICT
 from abers.monitoring import PrequentialScores
-from benchmarks.papers.streams_classes import scored
 from benchmarks.papers.streams_data import two
+from benchmarks.papers.streams_rivals import rivals
+from benchmarks.papers.streams_scorers import frozen, online
+from benchmarks.papers.streams_steps import LAWS, steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,20 +25,27 @@ if TYPE_CHECKING:
 
     from abers import ProtectedMultiClass
     from benchmarks.papers.runner import Spec
+    from benchmarks.papers.streams_steps import Steps
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["HALF_LIFE", "ROWS", "Forecasts", "answer", "clipped", "drawn", "protected"]
+__all__ = [
+    "BINS",
+    "FROZEN",
+    "ONLINE",
+    "ROWS",
+    "Forecasts",
+    "answer",
+    "calibration_error",
+    "protected",
+]
 
+ONLINE, FROZEN = "online", "frozen"
 ROWS = {"MNIST": 50_000}
 """Rows that are read of a stream, where not all are."""
-HALF_LIFE = 3_000.0
-"""Half-life of the shrunk IVAP, in predictions."""
 
-_CLIP = 1e-6
-_SHRINK = 30.0  # labels that the raw probability counts as
-_NARROWEST = 1e-9
+BINS = 20
 
 
 class Forecasts(NamedTuple):
@@ -48,12 +57,20 @@ class Forecasts(NamedTuple):
 
 
 def protected(folder: Path, spec: Spec) -> dict[str, Any]:
-    """Score the methods on a stream; losses of experts and the price are in nats an event."""
+    """Score all methods on a stream under each law; losses and the price are in nats an event."""
     x, y = two(folder, spec["data"])
     x, y = x[: spec["rows"]], y[: spec["rows"]]
-    scores = scored(x, y, spec["delay"], np.ones(len(y), bool))
-    found = forecasts(scores, y, spec["delay"])
-    return answer(found, len(y), {name: _measured(p, y) for name, p in found.of.items()})
+    found = {}
+    if spec["scorer"] == FROZEN:
+        scores, y = frozen(x, y)
+    for law in spec["laws"]:
+        order = steps(LAWS[law], y)
+        if spec["scorer"] == ONLINE:
+            scores = online(x, y, order)
+        cell = forecasts(scores, y, order)
+        methods = {name: measured(p, y) for name, p in cell.of.items()}
+        found[law] = answer(cell, len(y), methods)
+    return found
 
 
 def answer(found: Forecasts, labels: int, methods: dict[str, Any]) -> dict[str, Any]:
@@ -68,33 +85,33 @@ def answer(found: Forecasts, labels: int, methods: dict[str, Any]) -> dict[str, 
     }
 
 
-def forecasts(scores: Floats, y: Integers, delay: int) -> Forecasts:
-    """Forecast from scores in log odds, whose labels come `delay` observations later."""
-    raw = clipped(expit(scores))
+def forecasts(scores: Floats, y: Integers, order: Steps) -> Forecasts:
+    """Forecast from scores in log odds."""
     calibrator = ProtectedVennAbers(scores="logit")
-    found = calibrator.prequential(scores, y, delay=delay)
-    p = found.probability
-    times = np.arange(len(y), dtype=np.float64)
-    recent = VennAbers(half_life=HALF_LIFE).prequential(scores, y, delay=delay, times=times)
-    ivap = VennAbers().prequential(scores, y, delay=delay).merged
-    outside = float(np.mean((p < found.p0) | (p > found.p1)))
-    of = {"raw": raw, "IVAP": ivap, "shrunk": drawn(*recent, raw), "protected": p}
-    return Forecasts(of, calibrator, outside)
+    row = order.rows
+    found = calibrator.run(order.kinds, scores[row], y[row], numbers=row)
+    p, p0, p1 = (column[order.kinds == PREDICT] for column in (found.probability, *found[:2]))
+    outside = float(np.mean((p < p0) | (p > p1)))
+    return Forecasts({"protected": p, **rivals(scores, y, order)}, calibrator, outside)
 
 
-def clipped(p: Floats) -> Floats:
-    """Clip as raw probabilities are."""
-    return np.clip(p, _CLIP, 1.0 - _CLIP)
-
-
-def drawn(p0: Floats, p1: Floats, raw: Floats) -> Floats:
-    """Merge intervals for the log loss, and draw them to raw where they are wide."""
-    evidence = 1.0 / np.maximum(p1 - p0, _NARROWEST) - 1.0
-    found: Floats = (evidence * log_merge(p0, p1) + _SHRINK * raw) / (evidence + _SHRINK)
-    return found
-
-
-def _measured(p: Floats, y: Integers) -> dict[str, float]:
+def measured(p: Floats, y: Integers) -> dict[str, float]:
+    """Score forecasts."""
     scores = PrequentialScores()
     scores.update_many(p, y)
-    return {"log": scores.log_loss, "Brier": scores.brier, "ECE": scores.ece}
+    return {"log": scores.log_loss, "Brier": scores.brier, "error": calibration_error(p, y)}
+
+
+def calibration_error(p: Floats, y: Integers) -> float:
+    """Estimate the calibration error without the bias of chance.
+
+    Kumar, Liang & Ma (2019), Verified uncertainty calibration: bins have equal counts. Each has a
+    squared gap, minus the variance of what came. This is the root of their mean, or 0
+    where the mean is negative.
+    """
+    order, total = np.argsort(p, kind="stable"), 0.0
+    for rows in np.array_split(order, BINS):
+        came = float(y[rows].mean())
+        chance = came * (1.0 - came) / (len(rows) - 1)
+        total += len(rows) * ((float(p[rows].mean()) - came) ** 2 - chance)
+    return math.sqrt(max(total / len(p), 0.0))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-__all__ = ["Answer", "ask", "trusting"]
+__all__ = ["Reply", "ask", "trusting"]
 
 _MAX_HEAD = 1 << 16  # bytes of status, headers and the lengths of chunks
 _PIECE = 1 << 14  # bytes sent at once: TLS sends no more of them in one call
@@ -38,7 +38,7 @@ _ERROR = 400
 _LEAST = 1e-3  # seconds; 0 would mean not to wait at all
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """The status of an answer, and the beginning of its body."""
 
     status: int
@@ -54,7 +54,7 @@ def ask(  # noqa: PLR0913 - a request and its limits
     most: int,
     tls: ssl.SSLContext | None = None,
     direct: bool = False,
-) -> Answer:
+) -> Reply:
     """Send a request and return the answer, also one with the status of an error.
 
     A request with a body is a POST.
@@ -75,11 +75,11 @@ def ask(  # noqa: PLR0913 - a request and its limits
         raise (error.reason if isinstance(error.reason, OSError) else error) from None
     with response:
         try:
-            return Answer(response.status, response.read(most))
+            return Reply(response.status, response.read(most))
         except (OSError, HTTPException):
             if response.status < _ERROR:
                 raise
-            return Answer(response.status, b"")
+            return Reply(response.status, b"")
 
 
 def trusting(cafile: str | None) -> ssl.SSLContext:

@@ -2,7 +2,8 @@
 
 A name from a record, a file or a broker may contain control characters. Every line for a terminal
 passes through `printable`, so it stays one line, moves no cursor and reverses no text. JSON output
-has its own escapes.
+has its own escapes. It needs no engine, for a command also says why that cannot be imported;
+documents of the engine have the same in `abers.pages.ink`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Terminal output of a run: the progress bar, the tables, and commands to try next.
+"""Terminal output of a run: the progress bar, the answers, the tables, and commands to try next.
 
-Results that a command prints on request go to standard output, everything else to standard error.
+Answers and tables go to standard output, everything else to standard error.
 Colour and motion appear only on a terminal.
 """
 
@@ -12,28 +12,23 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from abers.pages.text import text
 from abers_connectors.config.units import counted
-from abers_connectors.dashboard.models import (
-    calibrated_means,
-    listed_name,
-    model_monitors,
-    model_statuses,
-    model_table,
-)
+from abers_connectors.config.value_types import Lateness
+from abers_connectors.dashboard.replay_document import FOLDS, replay_document
 from abers_connectors.printable import printable
 from abers_connectors.replay.score_text import left_out, number, score_cell, score_labels, trusted
-from abers_connectors.row_table import row_table, text_cell
+from abers_connectors.row_table import row_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from abers.stream import Processor
-    from abers_connectors.config.value_types import Lateness
+    from rich.progress import Progress
+
+    from abers.pages.blocks import Detail, Document
+    from abers_connectors.dashboard.finished_replay import FinishedReplay
     from abers_connectors.replay.run import WorkerNumbers
     from abers_connectors.replay.summary import Means, Summary
 
@@ -43,19 +38,20 @@ __all__ = [
     "say",
     "say_all",
     "show_delays",
-    "show_models",
+    "show_document",
+    "show_finished",
     "show_next",
+    "show_notes",
     "show_outputs",
-    "show_summary",
+    "show_read",
+    "show_report",
     "show_workers",
     "watching",
 ]
 
-_ALARMS = 10  # alarms to print in full
-_MODELS = 20  # rows in the table of models
-_SEVERAL = 2
+_ALL = 1_000_000  # models in a table
 _SHORT = 2  # scores in a narrow table
-_SPACIOUS = 50  # columns of a terminal with room beside a table
+_WORST = 5  # models in a table
 _REST = {
     "early_labels": "arrived before their observation",
     "duplicate_observations": "of a known id, ignored",
@@ -118,15 +114,10 @@ def watching(
     that is yielded passes on the record counts of a run, and moves the bar.
     """
     screen = console()
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[count]:,} records", markup=False),
-        TimeRemainingColumn(),
-    )
-    disabled = hidden or not screen.is_terminal
-    with Progress(*columns, console=screen, transient=True, disable=disabled) as progress:
+    if hidden or not screen.is_terminal:
+        yield iter
+        return
+    with _progress(screen) as progress:
         task = progress.add_task(printable(source.name), total=None, count=0)
 
         def watched(counts: Iterable[int]) -> Iterator[int]:
@@ -139,58 +130,77 @@ def watching(
         yield watched
 
 
-def show_summary(summary: Summary, title: str, delay: Lateness | None = None) -> None:
-    """Print verdicts and table at the end of a run of an input, with the delay of its labels."""
-    say_all(one["sentence"] for one in (*summary.verdicts, *summary.verdict_parts))
-    if summary.calibration is not None:
-        say(summary.calibration["sentence"])
-    say_all(summary.label_needs)
-    late = "" if delay is None else f", labels {delay}"
-    screen = console()
-    spacious = screen.width >= _SPACIOUS
-    table = Table(title=text_cell(f"{title}{late}"), box=box.SIMPLE, pad_edge=spacious)
-    table.add_column(min_width=len("observations"))  # a longer word would be cut
-    table.add_column("raw score", justify="right")
-    table.add_column("calibrated", justify="right")
-    if summary.calibrated is not None:
-        views = (summary.raw, summary.calibrated)
-        names = score_labels(summary.calibrated)
-        for name, text in names.items():
-            table.add_row(text, *(score_cell(one, name, summary.labels) for one in views))
-        if not any(name.startswith("width_") for name in names):
-            table.add_row("mean interval width", "", number(summary.mean_width))
-        table.add_section()
-    table.add_row("observations", "", f"{summary.observations:,}")
-    table.add_row("labels", "", f"{summary.labels:,}")
-    table.add_row("events a second", "", f"{summary.events_per_second:,.0f}")
-    if status := summary.alarm_status:
-        table.add_row("alarm", *(status.get(view, "") for view in ("raw", "calibrated")))
-    if summary.alarms:
-        table.add_row("alarms", "", f"{len(summary.alarms):,}")
-    screen.print(table)
-    for sentence in _sentences(summary, delay):
-        say(sentence)
+def _progress(screen: Console) -> Progress:
+    """Return a progress bar, which is imported only for a terminal: it takes long."""
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[count]:,} records", markup=False),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=screen, transient=True)
 
 
-def _sentences(summary: Summary, delay: Lateness | None) -> Iterator[str]:
-    """Yield the sentences below the table."""
-    if sentence := trusted(summary.experts):
-        yield sentence
-    for alarm in summary.alarms[:_ALARMS]:
-        yield f"Alarm: {alarm.message}"
-    yield from summary.notes
-    yield from summary.losses
-    yield from left_out(summary.calibrated or {}, summary.labels)
-    if "crps" in (summary.calibrated or {}) and not summary.experts:
-        yield "The CRPS puts the mass beyond the labels seen at the ends of the support, by default"
-        yield "the smallest and the largest label held (see calibrator.support)."
+def show_read(summary: Summary, title: str, delay: Lateness | None = None) -> None:
+    """Print what was read of an input, with the delay of its labels."""
+    late = "" if delay is None or delay == Lateness() else f", labels {delay}"
+    say(
+        f"{title}{late}: {summary.observations:,} predictions, {summary.labels:,} labels, "
+        f"{summary.events_per_second:,.0f} events a second"
+    )
+    say("")
+
+
+def show_document(document: Document, detail: Detail = "usual", *, stderr: bool = False) -> None:
+    """Print the answers and what is behind them, to standard output unless an output goes there."""
+    screen = console(stderr=stderr)
+    colour = screen.color_system is not None and not screen.no_color
+    unicode = screen.encoding.startswith("utf")
+    screen.file.write(text(document, screen.width, colour=colour, unicode=unicode, detail=detail))
+    screen.file.flush()
+
+
+def show_finished(
+    run: FinishedReplay, outputs: Mapping[str, str], detail: Detail = "usual"
+) -> None:
+    """Print the answers of a replay, and unless they are all that is wanted what else it says.
+
+    With more detail all models are in the table, and the worst are shown like a model alone.
+    """
+    brief = detail == "answers"
+    if not brief:
+        show_read(run.summary, run.title, run.delay)
+    folds, most = (FOLDS, _ALL) if detail == "more" else (0, _WORST)
+    found = replay_document(run, folds=folds, most=most)
+    show_document(found, detail, stderr="-" in outputs.values())
+    if not brief:
+        say("")
+        show_notes(run.summary, run.delay)
+        show_workers(run.summary.workers)
+        show_outputs(run.summary, outputs)
+
+
+def show_notes(summary: Summary, delay: Lateness | None = None) -> None:
+    """Print what a reader should know of the input: doubts of its columns, and losses."""
+    say_all(summary.notes)
+    say_all(summary.losses)
+    say_all(left_out(summary.calibrated or {}, summary.labels))
     if delay is None and summary.observations and not summary.counters.get("labels_in"):
-        yield "No label has arrived; if each record has its own, set input.delay."
+        say("No label has arrived; if each record has its own, set input.delay.")
     if delay is not None and not summary.observations:
-        yield "No observation lies between --since and --until."
+        say("No observation fits --model, --since and --until.")
     elif delay is not None and summary.observations <= (delay.observations or 0):
-        yield "No prediction used a label, because the stream ended before the first one;"
-        yield "try a smaller --delay."
+        say("No prediction used a label, because the stream ended before the first one;")
+        say("try a smaller --delay.")
 
 
 def show_comparison(found: Mapping[str, Summary], title: str) -> None:
@@ -227,23 +237,6 @@ def show_delays(found: Mapping[Lateness, Summary], title: str) -> None:
         rows.append([str(delay), *cells])
     _show_rows(title, columns, rows, console(stderr=False))
     say_all(first.notes)
-
-
-def show_models(processors: Collection[Processor]) -> None:
-    """Print a row for each model and segment of the processors, if there are several."""
-    known = model_monitors(processors)
-    if len(known) < _SEVERAL:
-        return
-    found = model_statuses(known)
-    columns, rows = model_table(
-        [
-            (listed_name(one.key, active=one.active), one.labels, calibrated_means(known[one.key]))
-            for one in found[:_MODELS]
-        ]
-    )
-    _show_rows("each model, calibrated", columns, rows, console())
-    if more := len(found) - len(rows):
-        say(f"Models not listed, with less evidence against them than these: {more:,}.")
 
 
 def show_workers(workers: Sequence[WorkerNumbers]) -> None:
@@ -288,8 +281,13 @@ def _show_dead(dead: Mapping[str, int], path: str) -> None:
     say(f"{count} in {path}: {reasons}.")
 
 
+def show_report(path: str) -> None:
+    """Print where the report is."""
+    say(f"Report: {path}")
+
+
 def show_next(steps: Iterable[Sequence[str]]) -> None:
     """Print commands to try next, each by its arguments."""
     command = "abers" if shutil.which("abers") == sys.argv[0] else sys.argv[0]
-    say("Try next:")
-    say_all(f"  {command} replay {shlex.join(one)}" for one in steps)
+    for place, one in enumerate(steps):
+        say(f"{'        ' if place else 'Next:   '}{command} replay {shlex.join(one)}")

@@ -294,7 +294,7 @@ class Calibrator(Mathematics[One, Many], Generic[S, L, One, Many]):
         >>> from abers import ProtectedVennAbers
         >>> late = ProtectedVennAbers().prequential([0.9] * 6, [0] * 6, delay=3)
         >>> late.probability.round(2).tolist()
-        [0.9, 0.9, 0.9, 0.9, 0.8, 0.77]
+        [0.89, 0.89, 0.89, 0.89, 0.84, 0.79]
         """
         once = self._learned(scores, labels, weights, times, columns)
         row, kinds = interleaved(len(once.kinds), delay)
@@ -327,8 +327,8 @@ class Calibrator(Mathematics[One, Many], Generic[S, L, One, Many]):
         weights, times, numbers, columns
             As in `learn_many`.
         held
-            An int64 array of shape (n,) to be filled with the number of observations held after
-            each step.
+            An int64 array of shape (n,) to be filled with the number of observations that each
+            prediction rests on, and of those held after each other step.
 
         Returns
         -------

@@ -105,8 +105,12 @@ class ConfigError(AbersError, ValueError):
     """A configuration has mistakes; `problems` lists all of them, one sentence each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("\n".join(problems))
+        super().__init__(problems)  # as they are, so that a pickle can make it again
         self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        """Return all mistakes, one a line."""
+        return "\n".join(self.problems)
 
 
 class DeadLettersError(AbersError):

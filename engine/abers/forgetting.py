@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers import validation
+from abers.arrays import LIMIT, LIMIT_DECAYING, ONE
 from abers.exceptions import ParameterError, TimeError
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class Forgetting:
         """Return the rule as an argument of the calibrator; an empty string without a rule."""
         given = ((name, getattr(self, name)) for name in ("window", "max_age", "half_life"))
         return ", ".join(f"{name}={value}" for name, value in given if value is not None)
+
+    def too_heavy(self) -> str:
+        """Return why a label is refused with which the total weight would be too large."""
+        limit = (LIMIT_DECAYING if self.half_life else LIMIT) / ONE
+        return f"the total weight would pass {limit:.0f}; scale the weights down or forget earlier"
 
     def time(self, time: float | None) -> float:
         """Check the event time of a label, or of a prediction."""

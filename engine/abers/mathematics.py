@@ -287,8 +287,7 @@ class Mathematics(Saveable, Generic[One, Many]):
             raise ForgettingError(msg)
 
     def _overflow(self) -> str:
-        limit = (LIMIT_DECAYING if self.half_life else LIMIT) / ONE
-        return f"the total weight would pass {limit:.0f}; scale the weights down or forget earlier"
+        return self._forgetting.too_heavy()
 
     def _not_held(self, score: Any, label: Any, weight: int) -> str:
         return (

@@ -38,12 +38,13 @@ class Saveable(ABC):
         new = super().__new__(cls)
         new._lock = lock = threading.Lock()
         # `with lock` costs about as much as a prediction; calling these directly is faster.
-        new._acquire, new._release = lock.acquire, lock.release
+        new._acquire, new._release, new._locked = lock.acquire, lock.release, lock.locked
         return new
 
     _lock: threading.Lock
     _acquire: Callable[[], object]
     _release: Callable[[], object]
+    _locked: Callable[[], bool]
 
     @abstractmethod
     def _save(self) -> bytes:

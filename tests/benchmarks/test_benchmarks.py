@@ -21,6 +21,9 @@ from benchmarks.journal import PAUSE, RESTORE
 from benchmarks.kept import LOST, POINTS, over_a_stream
 from benchmarks.live import CROWDS
 from benchmarks.live import LOST as LOOKED
+from benchmarks.many_models import BATCH as BATCHED
+from benchmarks.many_models import KINDS, batches, filled
+from benchmarks.many_models import RESTORE as RESTORED
 from benchmarks.monitors import COST, STREAMS
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE, observations, petej
@@ -29,9 +32,11 @@ from benchmarks.rivals import compiler
 from benchmarks.scrape import COUNTING, SCRAPE
 from benchmarks.service import BATCHES, CPU, FAST, MEDIAN, SERVICE, SHARE, TAIL
 from benchmarks.single_events import BARE, DEFAULT, SINGLE
+from benchmarks.starts import REPLAY
 from benchmarks.streams import UNIT, WEIGHTED, hostile
 from benchmarks.targets import TARGETS, figures
 from benchmarks.timing import Spread
+from benchmarks.unchanged import LATER
 from benchmarks.wrapped import ADDED, EVENTS, WITH_IDS, WITHOUT
 
 if TYPE_CHECKING:
@@ -82,7 +87,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## Memory",
         "## Saving and restoring",
         "## The floor",
-        "## Cross Venn–Abers, a batch",  # noqa: RUF001 - the name's dash
+        "## Cross Venn–Abers, a batch",  # the name's dash
         "## Several classes",
         "## A river learner, wrapped",
         "## Predictive distributions",
@@ -90,15 +95,24 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## The stream processor",
         "## Arrow",
         "## The journal of a service",
+        "## Many models",
         "## Live monitors",
         "## Single events",
         "## Record formats",
         "## The service on Kafka",
         "## Metrics",
         "## The live page",
+        "## Start",
         "## Targets",
         "## The machine",
     ]
+
+
+def test_a_quick_run_measures_starts(tmp_path: Path) -> None:
+    """Each process of the section ends well, and has its milliseconds."""
+    page, titles = made(tmp_path / "page.md", "--only", "start")
+    assert titles[0] == "## Start"
+    assert f"| {REPLAY} |" in page
 
 
 def test_all_contenders_agree() -> None:
@@ -167,9 +181,11 @@ def everything(value: float) -> dict[Key, Spread]:
         for n in (10**4, 10**5)
     }
     values["arrow", ARROW, ARROW_BATCHES[-1]] = spread
+    values["unchanged", LATER, 10**6] = spread
     values |= {("multi", name, 10**5): spread for name in (BINARY, REST)}
     values |= {("journal", NOTING, 2_000): spread}
     values |= {(PAUSE, "loop", 10**6): spread, ("restored", RESTORE, 10**6): spread}
+    values |= {(BATCHED, "protected", 1_000): spread, (RESTORED, "merged", 1_000): spread}
     values |= {(COST, stream.name, stream.batch): spread for stream in STREAMS}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     values |= {
@@ -220,6 +236,16 @@ def test_each_label_of_a_replay_is_late() -> None:
     for i, id_ in answers[:LATE]:
         further = [event for event in events[place[id_] + 1 : i] if type(event) is Observation]
         assert len(further) == LATE
+
+
+def test_many_models_have_as_many_labels_each() -> None:
+    """Each model of a filled stream gets the labels that the page says, and each label is late."""
+    processor = filled(KINDS["merged"], 50)
+    assert len(processor.keys) == 50
+    assert processor.held[0] == 50 * 20
+    each = [event for batch in batches(50, 8, 20) for event in batch]
+    assert [type(one) for one in each[-4:]] == [Observation, Label] * 2
+    assert len({one.id for one in each if type(one) is Observation}) == 80
 
 
 def test_all_forms_of_a_replay_are_one_stream(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.deploy.files import DEPLOY, read
 from abers_connectors.config.model import load
 
 SHARDS = 2  # a process, as the files say
-MODEL = 38_000  # bytes of a model with protected probabilities
+MODEL = 28_000  # bytes of a model with protected probabilities
 LANE = 130  # bytes of each of its lanes, of which there are as many as observations wait
 
 
@@ -28,12 +28,12 @@ def needed() -> int:
 
 def test_two_full_partitions_fit() -> None:
     """The limit of the Compose file covers the peak of two full partitions, and little more."""
-    limit = int(read(DEPLOY / "compose.yaml")["services"]["abers"]["mem_limit"][:-1]) << 30
+    limit = int(read(DEPLOY / "compose.yaml")["services"]["abers"]["mem_limit"][:-1]) << 20
     assert needed() <= limit < needed() + 512 * MIB
 
 
 def test_the_unit() -> None:
     """A unit has the same limit, and a copy that is ended for want of memory ends no service."""
     unit = (DEPLOY / "abers@.service").read_text("utf-8").splitlines()
-    assert "MemoryMax=4G" in unit
+    assert "MemoryMax=4600M" in unit
     assert "OOMPolicy=continue" in unit

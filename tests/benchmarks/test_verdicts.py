@@ -128,7 +128,7 @@ def test_page(tmp_path: Path) -> None:
     file, page = tmp_path / "answers", tmp_path / "page"
     file.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
     verdicts.main(["--answers", str(file), "--output", str(page), "--workers", "1"])
-    right = [line for line in page.read_text().splitlines() if line.startswith("| right |")]
+    right = [line for line in page.read_text().splitlines() if line.startswith("| right | 1,000")]
     assert right == [
         "| right | 1,000 | 7,245 | 70.0% | 10,706 | 99.0% | 1.2% | 5,000 |",
         "| right | 1,000 | 50,000 | 1.2% |",

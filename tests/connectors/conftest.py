@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from tests.connectors.browsing import OPTIONS
+from tests.browsing import browser  # noqa: F401 - a fixture
 from tests.connectors.kafka.fixtures import (  # noqa: F401 - fixtures and a hook
     broker,
     brokers,
@@ -28,8 +28,6 @@ from abers_connectors.cli.main import app
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from playwright.sync_api import Browser
 
 COMMAND = Path(sys.executable).with_name("abers")
 
@@ -60,17 +58,6 @@ def invoke(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran
         return Ran(result.exit_code, result.stdout, result.stderr)
 
     return invoked
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Start Debian's chromium."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - few tests need it
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=OPTIONS)
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import trustme
 from tests.connectors.hooks import SECRET, Posted, listening
 from tests.connectors.schemas.registries import misbehaving
 
-from abers_connectors.http_client import Answer, ask
+from abers_connectors.http_client import Reply, ask
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ def test_a_request_with_a_body() -> None:
     """A request that has a body is a POST."""
     with listening() as listener:
         given = {"Content-Type": "application/json"}
-        assert ask(listener.url, given, b"{}", seconds=60, most=MOST) == Answer(204, b"")
+        assert ask(listener.url, given, b"{}", seconds=60, most=MOST) == Reply(204, b"")
         assert listener.heard.get_nowait() == Posted(SECRET, "application/json", b"{}")
 
 
@@ -135,7 +135,7 @@ def test_a_redirection_is_not_followed() -> None:
     """The answer is the redirection, and what it leads to is not asked."""
     with listening([302]) as listener:
         found = ask(listener.url, {"Authorization": "x"}, b"x", seconds=60, most=0)
-        assert found == Answer(302, b"")
+        assert found == Reply(302, b"")
         assert listener.heard.qsize() == 1
 
 

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from abers.pages.blocks import AnswerBlock, Document, TextBlock
 from abers_connectors.config.value_types import Lateness
 from abers_connectors.replay.summary import Means, Summary
-from abers_connectors.terminal import show_next, show_outputs, show_summary
+from abers_connectors.terminal import (
+    show_document,
+    show_next,
+    show_notes,
+    show_outputs,
+    show_read,
+)
 
 if TYPE_CHECKING:
     import pytest
@@ -49,107 +56,104 @@ def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
     return {first: rest for first, *rest in rows}
 
 
-def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """It has the metrics of both views, the counts and the speed; the infinite is counted."""
-    show_summary(summary(), "Phishing", delay=LATE)
-    rows = shown(capsys)
-    assert rows["raw score"] == ["calibrated"]
-    assert rows["log loss"] == ["inf (3 of 1,250)", "0.2500"]
-    assert rows["Brier score"] == ["0.5000", "0.1250"]
-    assert rows["ECE, 10 bins"] == ["0.2500", "0.0625"]
-    assert rows["mean interval width"] == ["0.0312"]
-    assert rows["observations"] == ["1,250"]
-    assert rows["labels"] == ["1,250"]
-    assert rows["events a second"] == ["12,346"]
-    assert "Phishing, labels 50 observations late" in rows
+def test_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line has the counts, the speed, and the delay of labels, if they have one."""
+    show_read(summary(), "Phishing", LATE)
+    show_read(summary(), "abers.toml", Lateness())
+    assert capsys.readouterr().err.splitlines() == [
+        (
+            "Phishing, labels 50 observations late: "
+            "1,250 predictions, 1,250 labels, 12,346 events a second"
+        ),
+        "",
+        "abers.toml: 1,250 predictions, 1,250 labels, 12,346 events a second",
+        "",
+    ]
 
 
-def test_a_narrow_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In 40 columns no word and no number of the table is cut."""
-    monkeypatch.setenv("COLUMNS", "40")
-    show_summary(summary(), "Phishing", delay=LATE)
-    printed = capsys.readouterr().err
-    assert "…" not in printed
-    assert re.search(r"^ *observations +1,250 *$", printed, re.MULTILINE)
-    assert max(map(len, printed.splitlines())) <= 40
+DOCUMENT = Document(
+    title="scores.csv",
+    blocks=(
+        AnswerBlock(
+            key="model",
+            name="Model",
+            question="Is my model telling the truth?",
+            state="no",
+            sentence="promised 42 %, came 28 %",
+            number="14",
+            unit="points too high",
+        ),
+        TextBlock(key="note", words="A note."),
+        TextBlock(key="more", words="More.", detail="more"),
+    ),
+)
 
 
-def test_the_table_of_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
-    """It has coverage and width of every interval, and tells what a mean leaves out."""
-    raw: Means = {"crps": 0.5, "crps_infinite": 0, "pinball": 0.25, "pinball_infinite": 0}
-    ends: Means = {"coverage_90": 0.875, "width_90": 2.5, "coverage_62.5": 0.5, "width_62.5": None}
+def test_answers_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal there are no escape sequences, and the detail is what was asked for."""
+    answer = "✗ Model  NO  promised 42 %, came 28 %: 14 points too high\n"
+    for detail, more in (
+        ("answers", ""),
+        ("usual", "\n  A note.\n"),
+        ("more", "\n  A note.\n  More.\n"),
+    ):
+        show_document(DOCUMENT, detail)  # type: ignore[arg-type] # one of these
+        captured = capsys.readouterr()
+        assert (captured.out.replace("\N{NO-BREAK SPACE}", " "), captured.err) == (
+            answer + more,
+            "",
+        )
+    show_document(DOCUMENT, stderr=True)
+    assert capsys.readouterr().out == ""
+
+
+def test_what_a_mean_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """Predictions of infinite loss are counted."""
     calibrated: Means = {"crps": 0.375, "crps_infinite": 1, "pinball": None, "pinball_infinite": 9}
-    show_summary(summary(raw=raw, calibrated=calibrated | ends), "ChickWeights", delay=LATE)
+    show_notes(summary(calibrated=calibrated), LATE)
     rows = shown(capsys)
-    assert rows["CRPS"] == ["0.5000", "0.3750"]
-    assert rows["pinball loss"] == ["0.2500", "-"]
     assert any("The CRPS leaves out 1 of 1,250 predictions" in row for row in rows)
     assert any("The pinball loss leaves out 9 of 1,250" in row for row in rows)
-    assert rows["coverage of the 90 % interval"] == ["0.8750"]
-    assert rows["width of the 90 % interval"] == ["2.5000"]
-    assert rows["coverage of the 62.5 % interval"] == ["0.5000"]
-    assert rows["width of the 62.5 % interval"] == ["-"]
-    assert "mean interval width" not in rows
-    assert any("the ends of the support" in row for row in rows)
 
 
-def test_scores_that_are_not_declared_have_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
-    """Scores that are not declared probabilities have no metrics; notes stand below the table."""
-    undeclared = msgspec.structs.replace(summary(raw=None), notes=["Why."])
-    show_summary(undeclared, "scores.csv")
-    rows = shown(capsys)
-    assert rows["log loss"] == ["-", "0.2500"]
-    assert "Why." in rows
-
-
-def test_without_monitors(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without scored predictions there are only the counts."""
-    show_summary(summary(raw=None, calibrated=None), "abers.toml")
-    rows = shown(capsys)
-    assert "log loss" not in rows
-    assert rows["labels"] == ["1,250"]
+def test_notes_and_losses_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentences about columns and losses stand below the answers."""
+    said = "3 of 1,000 labels came within 7 days: set limits.label_timeout"
+    show_notes(msgspec.structs.replace(summary(), losses=[said], notes=["Why."]), LATE)
+    assert [*shown(capsys)] == ["Why.", said]
 
 
 def test_labels_too_late_for_any_prediction(capsys: pytest.CaptureFixture[str]) -> None:
-    """If the delay is as long as the stream, the table says so and what to do."""
-    show_summary(summary(observations=50), "scores.csv", delay=LATE)
+    """If the delay is as long as the stream, a note says so and what to do."""
+    show_notes(summary(observations=50), LATE)
     assert "try a smaller --delay." in shown(capsys)
-    show_summary(summary(observations=51), "scores.csv", delay=LATE)
+    show_notes(summary(observations=51), LATE)
     assert "try a smaller --delay." not in shown(capsys)
 
 
 def test_a_part_of_history_without_observations(capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing lies between two times, it is not the delay that is blamed."""
-    show_summary(summary(observations=0), "scores.csv", delay=LATE)
+    show_notes(summary(observations=0), LATE)
     rows = shown(capsys)
-    assert "No observation lies between --since and --until." in rows
+    assert "No observation fits --model, --since and --until." in rows
     assert "try a smaller --delay." not in rows
 
 
 def test_labels_that_never_came(capsys: pytest.CaptureFixture[str]) -> None:
     """A run without a matched label prints how the configuration may have been meant."""
     hint = "No label has arrived; if each record has its own, set input.delay."
-    show_summary(summary(), "abers.toml")
+    show_notes(summary())
     assert hint in shown(capsys)
-    show_summary(summary(counters={"labels_in": 1}), "abers.toml")
+    show_notes(summary(counters={"labels_in": 1}))
     assert hint not in shown(capsys)
-    show_summary(summary(observations=0), "abers.toml")
+    show_notes(summary(observations=0))
     assert hint not in shown(capsys)
-
-
-def test_what_is_lost_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The sentences about losses stand below the table."""
-    said = "3 of 1,000 labels came within 7 days: set limits.label_timeout"
-    show_summary(msgspec.structs.replace(summary(), losses=[said]), "abers.toml")
-    assert said in shown(capsys)
 
 
 def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     """A path is neither read as markup nor broken over two lines."""
-    show_summary(summary(), "[bold].csv", delay=LATE)
-    assert "[bold].csv, labels 50 observations late" in shown(capsys)
+    show_read(summary(), "[bold].csv", LATE)
+    assert "[bold].csv, labels 50 observations late: " in capsys.readouterr().err
     path = "[bold]" + "long-name/" * 12 + "out.jsonl"
     show_outputs(summary(), {"predictions": path})
     assert path in capsys.readouterr().err
@@ -171,7 +175,7 @@ def test_where_the_outputs_are(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_became_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    """Ignored and expired events are counted, unless the table has them already."""
+    """Ignored and expired events are counted."""
     counters = {"predictions": 5, "duplicate_labels": 1200, "expired": 3, "dead:bad-id": 2}
     counters |= {"retired": 4}
     show_outputs(summary(counters=counters), {})
@@ -186,4 +190,5 @@ def test_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:
     """The commands can be copied: they have the words that named the stream, quoted."""
     show_next([["my scores.csv", "--score=p", "--report=report.html"]])
     err = capsys.readouterr().err
+    assert err.startswith("Next:   ")
     assert "replay 'my scores.csv' --score=p --report=report.html\n" in err

@@ -14,6 +14,8 @@ from tests.connectors.kafka.works import Served
 from tests.deploy.files import DEPLOY, promtool, read
 from typer.testing import CliRunner
 
+from abers.monitoring.answer_numbers import STATES
+from abers.pages.model_findings import QUESTIONS
 from abers_connectors.cli.main import app
 from abers_connectors.metrics.alert_rules import alert_rules
 from abers_connectors.metrics.service_metrics import registry_of
@@ -41,13 +43,20 @@ PROCESS = {
 QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
 
 
+PROBABILITIES = {"task.scores": "probability", "monitoring.grace_period": 1}
+
+
 def metrics(*prefixes: str) -> list[Metric]:
     """Return the metrics of services to which a little of everything has happened, by names."""
-    numbers = {"task.kind": "regression", "calibrator.distributions": "scored"}
+    numbers = {
+        "task.kind": "regression",
+        "calibrator.distributions": "scored",
+        "monitoring.grace_period": 1,
+    }
     pooled = numbers | {"calibrator.kind": "protected", "calibrator.support": [0, 1]}
     tracked = pooled | {"calibrator.coverage": 0.9}
     found: dict[str, Metric] = {}
-    for flags in (numbers, pooled, tracked, {"task.scores": "probability"}):
+    for flags in (numbers, pooled, tracked, PROBABILITIES):
         for one in registry_of(served(flags)).collect():
             if len(one.samples) >= len(found[one.name].samples if one.name in found else ()):
                 found[one.name] = one
@@ -59,8 +68,11 @@ def served(flags: dict[str, Any]) -> Status:
     status, task = Status(60.0), Served(flags=flags)
     status.snapshot_every, status.input_partitions = 100, 1
     status.assign([("in", 0)])
-    observation, label = b'{"id": "a", "time": 5, "score": 0.5}', b'{"id": "a", "time": 6, '
-    status.batch_committed(task, task.take(*map(Read, (observation, label + b'"label": 1}', b"{"))))
+    for time, score in enumerate((0.5, 0.2, 0.8)):  # the first fixes the halves of the others
+        event = {"id": f"{time}", "time": time}
+        values = [json.dumps(event | one).encode() for one in ({"score": score}, {"label": 1})]
+        status.batch_committed(task, task.take(*map(Read, values)))
+    status.batch_committed(task, task.take(Read(b"{")))
     status.update_evidence([task])
     status.update_lags({("in", 0): 5})
     return status
@@ -177,7 +189,27 @@ def test_panels_can_be_read() -> None:
         for target in panel["targets"]:
             many = "{{model}}" in target["legendFormat"]
             assert not many or re.search(r"(top|bottom)k\(|> 0", target["expr"])
-    assert {one["type"] for one in BOARD["panels"]} == {"row", "stat", "timeseries"}
+    kinds = {"row", "stat", "state-timeline", "timeseries"}
+    assert {one["type"] for one in BOARD["panels"]} == kinds
+
+
+def test_the_answers_come_first() -> None:
+    """The first row has a panel for each question, whose colours and words are those of states."""
+    first = [one for one in BOARD["panels"] if one["gridPos"]["y"] == 1]
+    assert [one["title"] for one in first] == [question for _, question in QUESTIONS.values()]
+    for panel, question in zip(first, QUESTIONS, strict=True):
+        (expr,) = [one["expr"] for one in panel["targets"]]
+        codes = {
+            state: code
+            for about, state, code in re.findall(
+                r'question="(\w+)", state="(\w+)"} == 1\) \* (\d)', expr
+            )
+            if about == question
+        }
+        assert {*codes} == {*STATES}
+        words = panel["fieldConfig"]["defaults"]["mappings"][0]["options"]
+        assert len(words) == len(codes)
+        assert all(words[code]["text"] == state.capitalize() for state, code in codes.items())
 
 
 def test_alerts_say_what_is_wrong() -> None:

@@ -140,6 +140,29 @@ def test_many_predictions_at_once(
 
 
 @EVERY_RULE
+@given(
+    st.lists(st.tuples(batches(), st.integers(0, 3)), max_size=4),
+    st.lists(SCORES, min_size=64, max_size=70),
+)
+def test_predictions_between_changes(
+    options: tuple[int, float, float], drawn: list[tuple[Batch, int]], queries: list[float]
+) -> None:
+    """Batches of predictions between any steps are alike, also those that a kept table answers."""
+    pair = both(options)
+    timed = any(options[1:])
+    for batch, times in drawn:
+        if any(options):
+            batch[0][batch[0] == REMOVE] = LEARN
+        run(pair, batch, timed=timed)
+        asked = np.concatenate([np.array(queries) + 0.0, batch[1]])
+        none = np.zeros(len(asked), np.uint8)
+        for _ in range(times):
+            run(pair, (none, asked, none, None, np.empty(0)), timed=False)
+        pair[0].check()  # of the kept table too
+    same(pair)
+
+
+@EVERY_RULE
 @given(st.lists(batches(), max_size=3))
 def test_any_steps(options: tuple[int, float, float], drawn: list[Batch]) -> None:
     """Any steps, also refused ones, give the same answers, contents and stops."""

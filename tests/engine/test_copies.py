@@ -204,7 +204,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "Martingale": lambda: updated(monitoring.Martingale("a"), [1.5, 2.0], [1, 2]),
     "EDetector": lambda: updated(monitoring.EDetector("a"), [1.5, 2.0], [1, 2]),
     "ConfidenceSequence": lambda: monitoring.ConfidenceSequence(10.0, 0.05),
-    "ShiftEstimate": lambda: monitoring.ShiftEstimate(["labels 1"]),
     "Diagram": lambda: monitoring.corp(P, Y),
     "Trail": lambda: monitoring.Trail(max, 8),
     "WindowedMonitor": lambda: monitoring.WindowedMonitor(partial(task_monitor, "binary")),
@@ -285,6 +284,8 @@ def content(value: Any) -> Any:  # noqa: ANN401, PLR0911 - any object
         return content(value.state())
     if isinstance(value, memoryview):
         return bytes(value)
+    if isinstance(value, Exception):
+        return [str(value), content(vars(value))]
     known = vars(value) if hasattr(value, "__dict__") and not callable(value) else None
     return content(known) if known else re.sub(" at 0x.*", "", repr(value))
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -66,6 +68,10 @@ COLUMNS: dict[str, tuple[Any, Any]] = {
         pd.Series([False, True, True, False], dtype="bool[pyarrow]"),
     ),
     "Series of objects": (pd.Series(DECIMALS), pd.Series(Y, dtype="category")),
+    "polars": (pl.Series(P), pl.Series(Y, dtype=pl.Int8)),
+    "decimals of polars": (pl.Series(DECIMALS), pl.Series(Y, dtype=pl.UInt64)),
+    "truths of polars": (pl.Series(P), pl.Series([False, True, True, False])),
+    "columns of a frame of polars": (pl.DataFrame({"p": P})["p"], pl.DataFrame({"y": Y})["y"]),
     "Decimals": (DECIMALS, [Decimal(one) for one in Y]),
 }
 
@@ -96,6 +102,11 @@ def test_columns_are_as_lists(name: str) -> None:
         (pa.chunked_array([[0.1], [None]]), ScoreError, "row 1: score nan is not a finite"),
         (Streamed(pa.chunked_array([[None, 1.0]])), ScoreError, "row 0: score nan is not"),
         (pd.Series([0.1, None], dtype="Float64"), ScoreError, "row 1: score nan is not"),
+        (pl.Series([0.1, None]), ScoreError, "row 1: score nan is not a finite number"),
+        (pl.Series(["a", "b"]), ScoreError, "row 0: score 'a' is not a finite number"),
+        (pl.Series([True, None]), ScoreError, "row 1: score None is not a finite number"),
+        (pl.Series([Decimal("0.5"), None]), ScoreError, "row 1: score None is not a finite"),
+        (pl.DataFrame({"a": P[:2], "b": P[:2]}), ParameterError, r"not of shape \(2, 2\)"),
         ([0.1, Decimal("sNaN")], ScoreError, r"row 1: score Decimal\('sNaN'\) is not a finite"),
         (pa.table({"a": P[:2], "b": P[:2]}), ParameterError, r"not of shape \(2, 2\)"),
     ],
@@ -111,7 +122,11 @@ def test_values_that_are_no_scores(column: Any, error: Any, message: str) -> Non
 
 def test_labels_that_are_missing() -> None:
     """A null among the labels is an error with its row."""
-    for labels in (pa.array([0, None]), pd.Series([0, None], dtype="Int64")):
+    for labels in (
+        pa.array([0, None]),
+        pd.Series([0, None], dtype="Int64"),
+        pl.Series([0, None]),
+    ):
         with pytest.raises(LabelError, match="row 1: label nan is not 0 or 1"):
             VennAbers().learn_many(P[:2], labels)
 
@@ -126,6 +141,9 @@ def test_labels_that_are_missing() -> None:
         pd.Series,
         lambda names: pd.Series(names, dtype="category"),
         lambda names: pd.Series(names, dtype="string[pyarrow]"),
+        pl.Series,
+        lambda names: pl.Series(names, dtype=pl.Categorical),
+        lambda names: pl.Series(names, dtype=pl.Enum(["a", "b"])),
     ],
 )
 def test_classes_and_tables_of_scores(made: Callable[[list[str]], Any]) -> None:
@@ -134,7 +152,8 @@ def test_classes_and_tables_of_scores(made: Callable[[list[str]], Any]) -> None:
     expected = OneVsRest(["a", "b", "c"])
     expected.learn_many(np.column_stack([*columns.values()]), names)
     table = pa.table(columns)
-    for scores in (table, table.to_batches()[0], Streamed(table), pd.DataFrame(columns)):
+    frames = (pd.DataFrame(columns), pl.DataFrame(columns))
+    for scores in (table, table.to_batches()[0], Streamed(table), *frames):
         calibrator = OneVsRest(["a", "b", "c"])
         calibrator.learn_many(scores, made(names))
         assert calibrator == expected
@@ -152,6 +171,26 @@ def test_times_and_names_of_a_report(kind: Any) -> None:  # noqa: ANN401 - a typ
     )
     expected = abers.report(Y, P, [4, 3, 2, 1], [*"abab"], [*"xxyy"])
     assert found == expected
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_a_report_of_polars(unit: Any, zone: str | None) -> None:  # noqa: ANN401 - of polars
+    """Columns of polars are as lists: times of any unit and zone, and categoricals as names."""
+    frame = pl.DataFrame(
+        {
+            "y": Y,
+            "p": P,
+            "at": pl.Series([4, 3, 2, 1], dtype=pl.Datetime("ms")).cast(pl.Datetime(unit)),
+            "model": pl.Series([*"abab"], dtype=pl.Categorical),
+            "part": [*"xxyy"],
+        }
+    )
+    if zone is not None:
+        at = pl.col("at").dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        frame = frame.with_columns(at)
+    found = abers.report(*frame[["y", "p", "at", "model", "part"]])
+    assert found == abers.report(Y, P, [4, 3, 2, 1], [*"abab"], [*"xxyy"])
 
 
 def test_dates_as_arrays() -> None:
@@ -182,6 +221,14 @@ COLUMNS_OF_EVENTS: dict[str, list[Any]] = {
         pd.DataFrame,
         lambda columns: pd.DataFrame(columns, index=[7, 8, 9]).convert_dtypes(),
         lambda columns: pd.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow"),
+        pl.DataFrame,
+        lambda columns: pl.DataFrame(columns).rechunk().slice(0, 3),
+        lambda columns: pl.concat(
+            [pl.DataFrame(columns)[:1], pl.DataFrame(columns)[1:]], rechunk=False
+        ),
+        lambda columns: pl.DataFrame(columns, schema_overrides={"id": pl.Categorical}),
+        lambda columns: pl.DataFrame(columns).with_columns(pl.col("score").cast(pl.Decimal(5, 2))),
+        lambda columns: pl.DataFrame(columns).cast(pl.String),
     ],
 )
 def test_a_processor_takes_frames(made: Callable[[Any], Any]) -> None:
@@ -197,6 +244,53 @@ def test_a_processor_takes_frames(made: Callable[[Any], Any]) -> None:
     assert first.process_batch(frame).in_order() == outputs
     assert second.process_logged(frame)[0].in_order() == outputs
     assert first.state_bytes() == second.state_bytes() == expected.state_bytes()
+
+
+def test_a_frame_of_polars_has_every_kind_of_column() -> None:
+    """Moments with a zone are times; nulls are no values; other columns are as Python has them."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    frame = pl.DataFrame(
+        {
+            "id": [7, 8, None],
+            "time": pl.Series([at, at, at]).dt.convert_time_zone("Europe/Berlin"),
+            "model": pl.Series(["m", None, "m"], dtype=pl.Categorical),
+            "segment": pl.Series([None, "s", "s"], dtype=pl.Enum(["s", "t"])),
+            "score": [Decimal("0.25"), Decimal("0.5"), Decimal("0.75")],
+            "day": [date(2026, 1, 1), None, None],
+            "amount": [Decimal("1.50"), None, None],
+            "user": [{"name": "é"}, None, None],
+        }
+    )
+    names = {"extra": ["day", "amount", "user.name"]}
+    time = 1_767_225_600_000
+    extra = {"day": date(2026, 1, 1), "amount": 1.5, "user.name": "é"}
+    events = Events.from_arrow(frame, names)
+    assert list(events[:2]) == [
+        Observation("7", time, "m", 0.25, extra=extra),
+        Observation("8", time, "default", 0.5, segment="s"),
+    ]
+    outputs = Processor().process_batch(events)
+    assert [(row, one.reason) for row, one in outputs.dead_letters] == [(2, "missing-field")]
+    assert outputs.predictions.columns["id"].tolist() == ["7", "8"]
+    known = frame[:2].with_columns(y=pl.Series([1.0, float("nan")]), known=pl.col("time"))
+    timed = Events.from_arrow(known, {"label": "y", "label_time": "known"})
+    assert [type(one) for one in timed] == [Observation, Label, Observation]
+
+
+@pytest.mark.parametrize("values", [[datetime(2026, 1, 1)], [date(2026, 1, 1)]])  # noqa: DTZ001
+def test_times_of_any_zone_in_polars(values: list[Any]) -> None:
+    """Moments without a zone, and days, are an error that says what to write."""
+    frame = pl.DataFrame({"id": ["a"], "time": values, "score": [0.5]})
+    with pytest.raises(ParameterError, match=r"column time for time is .*with a time zone"):
+        Processor().process_batch(frame)
+
+
+def test_a_lazy_frame_is_to_be_collected() -> None:
+    """A lazy frame is an error that says so, and is not computed for it."""
+    frame = pl.LazyFrame({"id": ["a"], "time": [1], "score": [0.5]})
+    with pytest.raises(ParameterError, match=r"LazyFrame is not a table .* that is collected"):
+        Processor().process_batch(frame)
+    assert len(Processor().process_batch(frame.collect()).predictions) == 1
 
 
 def test_frames_without_rows_or_columns() -> None:

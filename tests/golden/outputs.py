@@ -188,7 +188,7 @@ def _said(text: str, change: Callable[[Any], Any] | None = None) -> Any:  # noqa
             "printed", [{"of": k, **one} for k, one in found.items()] if several else [found]
         )
     rows = (re.sub("─+", "─", " ".join(line.split())) for line in text.splitlines())
-    return [row for row in rows if row and not row.startswith("events a second")]
+    return [row for row in rows if row and not row.endswith("events a second")]
 
 
 def _slow(found: dict[str, Any]) -> dict[str, Any]:

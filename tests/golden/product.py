@@ -296,7 +296,7 @@ def _batch(record: ChangelogRecord, settings: Settings) -> Flat:
     entry = record.entry
     if entry is None:
         return found
-    counters = dict(zip(COUNTERS, entry.counters, strict=True))
+    counters = dict.fromkeys(COUNTERS, 0) | dict(zip(COUNTERS, entry.counters, strict=False))
     return found | {
         "labels": _column(entry.labels, "u1"),
         "refused": [row for row, _ in entry.rejected],

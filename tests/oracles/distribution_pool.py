@@ -32,7 +32,8 @@ class DistributionPool(ExpertLanes):
 
     def __init__(self, experts: int, members: int, first_weight: float, width: float) -> None:
         others = (1.0 - first_weight) / (experts - 1)
-        super().__init__(Lanes([first_weight, *[others] * (experts - 1)], members))
+        prior = [first_weight, *[others] * (experts - 1)]
+        super().__init__(Lanes(prior, experts * members))
         self.members, self.width = members, width
         self.sums = [0.0] * (experts + 1)  # of scores: of each expert, then of the pool
 

@@ -14,7 +14,7 @@ from tests.oracles.elementary import logistic, logit
 __all__ = ["CLIP", "FixedShare", "Jumper", "OnlinePlatt", "clipped", "mean", "mixed", "scale"]
 
 CLIP = 1e-6
-_FLOOR = 2.0**-1000
+_FLOOR = 2.0**-300
 _E = math.e
 _FLAT = 0.001  # least curvature of the loss in online Platt scaling
 _MAPS = 9
@@ -119,9 +119,10 @@ class FixedShare:
     Herbster & Warmuth (1998), Tracking the best expert.
     """
 
-    def __init__(self, experts: int) -> None:
+    def __init__(self, experts: int, roots: int = 0) -> None:
         self.prior = [0.5] + [0.5 / (experts - 1)] * (experts - 1)
         self.weights = self.prior * len(_SHARE_RATES)
+        self._roots = roots  # likelihoods count to the power of 1 / 2**roots
 
     def forecast(self, forecasts: list[float]) -> float:
         """Return the probability of label 1 from those of the experts."""
@@ -130,11 +131,14 @@ class FixedShare:
     def learn(self, forecasts: list[float], label: int) -> None:
         """Weigh the experts by their probability of the label, then share."""
         n = len(self.prior)
+        likelihoods = [p if label else 1.0 - p for p in forecasts]
+        for _ in range(self._roots):
+            likelihoods = [*map(math.sqrt, likelihoods)]
         for r, rate in enumerate(_SHARE_RATES):
             total = 0.0
             for k in range(n):
                 i = r * n + k
-                self.weights[i] *= forecasts[k] if label else 1.0 - forecasts[k]
+                self.weights[i] *= likelihoods[k]
                 total += self.weights[i]
             for k in range(n):
                 i = r * n + k

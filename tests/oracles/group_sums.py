@@ -9,13 +9,14 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tests.oracles.elementary import logit
+from tests.oracles.elementary import logistic, logit
+from tests.oracles.findings import ALL, Group
 from tests.oracles.tally import BINS, EDGES
 
 if TYPE_CHECKING:
     from abers.arrays import Floats
 
-__all__ = ["BIN_SUMS", "COUNTED", "HEAD", "GroupSums"]
+__all__ = ["BIN_SUMS", "COUNTED", "HEAD", "TOLERANCES", "GroupSums"]
 
 HEAD = 2
 """Number of sums before those of the halves: the weight and the cut."""
@@ -23,6 +24,8 @@ COUNTED = 4
 """Sums of each group before those of tolerances: labels, labels 1, forecasts, squares."""
 BIN_SUMS = COUNTED + 2
 """Number of sums of a bin."""
+TOLERANCES = 16
+"""That of the verdicts, then a grid."""
 
 _LEAST = float.fromhex("0x1.4875c38cc6b4ap-22")  # log odds of -15
 
@@ -43,9 +46,10 @@ class GroupSums:
 
     def __init__(self, tolerances: Floats) -> None:
         """Start with no forecasts."""
-        if not len(tolerances):
-            msg = "there is no tolerance"
+        if len(tolerances) != TOLERANCES:
+            msg = f"there are {TOLERANCES} tolerances"
             raise ValueError(msg)
+        self.tolerances: list[float] = tolerances.tolist()
         self._tolerances = tolerances.copy()
         self._half = COUNTED + 2 * len(tolerances)
         self._sums = np.zeros(HEAD + 2 * self._half + BINS * BIN_SUMS)
@@ -80,45 +84,33 @@ class GroupSums:
         """Write the sums."""
         out[:] = self._sums
 
-    def is_undecided(self, main: float, bins: float) -> bool:
-        """Return whether no group can be outside the first tolerance, nor all be inside.
+    @property
+    def labels(self) -> int:
+        """Number of labels."""
+        return int(self.groups()[ALL].labels)
 
-        A deviation can only be a group's if its square is at least twice that of the distances,
-        times a threshold: of the halves and their sum, or of the bins.
-        """
-        halves = self._groups(HEAD, self._half, 2, len(self._tolerances))
+    @property
+    def cut(self) -> float:
+        """Forecast at which the halves meet now."""
+        return logistic(float(self._sums[1]))
+
+    def groups(self) -> list[Group]:
+        """Return the sums of all forecasts, the lower half, the upper half, and each bin."""
+        bins = self._sums[HEAD + 2 * self._half :].reshape(BINS, BIN_SUMS)
+        return [*self.main_groups(0), *(Group(*row) for row in bins.tolist())]
+
+    def main_groups(self, tolerance: int) -> list[Group]:
+        """Return the sums of all forecasts and of both halves at one of the tolerances."""
+        ends = COUNTED + tolerance
+        rows = self._sums[HEAD : HEAD + 2 * self._half].reshape(2, self._half)
+        halves = rows[:, [*range(COUNTED), ends, ends + TOLERANCES]].tolist()
         both = [low + high for low, high in zip(*halves, strict=True)]
-        parts = self._groups(HEAD + 2 * self._half, BIN_SUMS, BINS, 1)
-        if any(_may_be_outside(one, main) for one in (both, *halves)):
-            return False
-        if any(_may_be_outside(one, bins) for one in parts):
-            return False
-        inside = (not one[0] or _may_be_inside(one, main) for one in halves)
-        return not (_may_be_inside(both, main) and all(inside))
+        return [Group(*row) for row in (both, *halves)]
 
-    def _groups(self, start: int, width: int, n: int, tolerances: int) -> list[list[float]]:
-        """Return labels, labels 1, squares and both ends of n groups of sums."""
-        rows = self._sums[start : start + n * width].reshape(n, width)
-        columns = rows[:, [0, 1, 3, COUNTED, COUNTED + tolerances]]
-        groups: list[list[float]] = columns.tolist()
-        return groups
+    def clear(self) -> None:
+        """Begin anew."""
+        self._sums[:] = 0.0
 
     def load(self, sums: Floats) -> None:
         """Replace the sums."""
         self._sums[:] = sums
-
-
-def _may_be_outside(group: list[float], threshold: float) -> bool:
-    _, observed, squares, least, most = group
-    return any(
-        deviation > 0.0 and deviation * deviation >= 2.0 * squares * threshold
-        for deviation in (observed - most, least - observed)
-    )
-
-
-def _may_be_inside(group: list[float], threshold: float) -> bool:
-    _, observed, squares, least, most = group
-    return all(
-        deviation > 0.0 and deviation * deviation >= 2.0 * squares * threshold
-        for deviation in (most - observed, observed - least)
-    )

@@ -35,22 +35,16 @@ class Awaiting(NamedTuple):
 class Lanes:
     """Weights of experts by lane, and the observations that hold lanes.
 
-    An observation keeps `width` numbers of each expert: one probability, one of each class, or
-    none.
+    An observation keeps `kept_size` numbers.
     """
 
-    def __init__(self, prior: Sequence[float], width: int = 1) -> None:
-        self.prior, self.width = [*prior], width
+    def __init__(self, prior: Sequence[float], kept_size: int) -> None:
+        self.prior, self.kept_size = [*prior], kept_size
         self.table: list[list[float]] = []  # weights by lane, without those that were dropped
         self.idle: list[int] = []  # a heap
         self.awaiting: dict[int, Awaiting] = {}
         self.moment = 0
         self.most = 0  # observations that ever awaited labels at once
-
-    @property
-    def kept_size(self) -> int:
-        """Count the numbers that an awaiting observation keeps."""
-        return len(self.prior) * self.width
 
     def find(self, number: int) -> Awaiting | None:
         """Return what an observation keeps that awaits its label."""

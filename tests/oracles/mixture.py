@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Bytes, Floats, Integers
 
-__all__ = ["BaseAggregation", "ExpertLanes", "Product"]
+__all__ = ["BaseAggregation", "ExpertLanes", "ProbabilityLanes", "Product"]
 
 _SMALL, _SHIFT = 2.0**-512, 512
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
@@ -82,23 +82,19 @@ class ExpertLanes:
         self.lanes.mean_weights(out)
 
 
-class BaseAggregation(ExpertLanes):
-    """Mixture of probabilities: raw, others, and fixed share over all of these.
+class ProbabilityLanes(ExpertLanes):
+    """Lanes that weigh experts by the probabilities that they gave to the labels.
 
-    A lane weighs experts by the probabilities that they gave to the labels.
+    The first expert is raw, the last ones share weights among those before.
     """
 
-    def __init__(self, experts: int, raw_weight: float, width: int = 1) -> None:
-        rest = 1.0 - raw_weight
-        others = experts - 2
-        super().__init__(Lanes([raw_weight, *[rest / 2.0 / others] * others, rest / 2.0], width))
-        self.share = FixedShare(experts - 1)
+    def __init__(self, experts: int, shares: int, raw_weight: float, kept: int) -> None:
+        half = (1.0 - raw_weight) / 2.0
+        others = experts - 1 - shares
+        prior = [raw_weight, *[half / others] * others, *[half / shares] * shares]
+        super().__init__(Lanes(prior, kept))
         self.taught = 0  # labels that the experts learned
         self.products = [Product() for _ in range(experts + 1)]  # of experts, of the mixture
-
-    def moments(self, kinds: Bytes, numbers: Integers, out: Floats, known: Bytes) -> None:
-        """Write, for each step, the moment of its prediction, and whether that awaits its label."""
-        self.lanes.moments(kinds, numbers, out, known)
 
     def losses(self, out: Floats) -> None:
         """Write the total log loss of each expert, then of the mixture, over `labels`."""
@@ -111,6 +107,43 @@ class BaseAggregation(ExpertLanes):
         self.lanes.multiply(lane, likelihoods[:-1])
         self.lanes.release(number)
         self.labels += 1
+
+    # Saving
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of parameters that `save` writes."""
+        return len(self.parameters())
+
+    def parameters(self) -> list[float]:
+        """Return the state of the experts, and the products of their probabilities."""
+        raise NotImplementedError
+
+    def save(  # noqa: PLR0913, PLR0917 - columns
+        self,
+        own: Floats,
+        exponents: Integers,
+        numbers: Integers,
+        moments: Integers,
+        weights: Floats,
+        forecasts: Floats,
+    ) -> None:
+        """Write the state: parameters, and for each lane what awaits a label there."""
+        own[:] = self.parameters()
+        exponents[:] = [one.exponent for one in self.products]
+        self.lanes.save(numbers, moments, weights, forecasts)
+
+
+class BaseAggregation(ProbabilityLanes):
+    """Mixture of probabilities: raw, others, and fixed share over all of these."""
+
+    def __init__(self, experts: int, raw_weight: float, width: int = 1) -> None:
+        super().__init__(experts, 1, raw_weight, experts * width)
+        self.share = FixedShare(experts - 1)
+
+    def moments(self, kinds: Bytes, numbers: Integers, out: Floats, known: Bytes) -> None:
+        """Write, for each step, the moment of its prediction, and whether that awaits its label."""
+        self.lanes.moments(kinds, numbers, out, known)
 
     def _steps(
         self,
@@ -132,10 +165,9 @@ class BaseAggregation(ExpertLanes):
 
     # Saving
 
-    @property
-    def parameter_count(self) -> int:
-        """Number of parameters that `save` writes."""
-        return len(self._own()) + len(self.share.weights) + len(self.products)
+    def parameters(self) -> list[float]:
+        """Return the state of the experts, and the products of their probabilities."""
+        return [*self._own(), *self.share.weights, *(one.number for one in self.products)]
 
     def _own(self) -> list[float]:
         """Return the parameters of the experts before fixed share."""
@@ -143,20 +175,6 @@ class BaseAggregation(ExpertLanes):
 
     def _become(self, own: Iterator[float]) -> None:
         """Take what `_own` returned off an iterator."""
-
-    def save(  # noqa: PLR0913, PLR0917 - columns
-        self,
-        own: Floats,
-        exponents: Integers,
-        numbers: Integers,
-        moments: Integers,
-        weights: Floats,
-        forecasts: Floats,
-    ) -> None:
-        """Write the state: parameters, and for each lane what awaits a label there."""
-        own[:] = [*self._own(), *self.share.weights, *(one.number for one in self.products)]
-        exponents[:] = [one.exponent for one in self.products]
-        self.lanes.save(numbers, moments, weights, forecasts)
 
     def load(  # noqa: PLR0913, PLR0917 - columns
         self,

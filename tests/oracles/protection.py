@@ -1,88 +1,111 @@
-"""Calibration sets and their mixture as one calibrator: the specification of the native core.
+"""A calibration set and a mixture of methods as one calibrator: specification of the native core.
 
-A step runs on all of them, or is refused by all of them: what may be refused is asked first.
+The set and the methods learn from labels in the order of teaching; the lanes and some averages at
+once.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.oracles.elementary import logistic
+from tests.oracles.experts import clipped, mixed
+from tests.oracles.methods import Kept, Methods
+from tests.oracles.mixture import ProbabilityLanes
+from tests.oracles.teaching_order import TeachingOrder
 
 from abers.arrays import EXPIRE, LEARN, ONE, PREDICT, REMOVE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.oracles.aggregation import Aggregation
+    from tests.oracles.teaching_order import Taught
 
     from abers.arrays import Bytes, Floats, Integers
+    from abers.calibration.raw_probability import Kind
     from abers.reference import CalibrationSet
 
-__all__ = ["Protection", "shrunk"]
+__all__ = ["Protection"]
 
-_SHRINK = 30.0  # observations that the raw probability counts as
-_NARROWEST = 1e-9
-_LEAST_MERGED = 2.0**-53
+_METHODS, _SHARES, _KEPT = 11, 3, 26
 _NO_NUMBER = -1
 
 
-def shrunk(p0: float, p1: float, raw: float) -> float:
-    """Return the merge of an interval, drawn to the raw probability where the interval is wide."""
-    evidence = 1.0 / max(p1 - p0, _NARROWEST) - 1.0
-    merged = min(max(p1 / (1.0 - p0 + p1), _LEAST_MERGED), 1.0 - _LEAST_MERGED)
-    return (evidence * merged + _SHRINK * raw) / (evidence + _SHRINK)
+class Lesson(NamedTuple):
+    """A label to be taught."""
+
+    score: float
+    label: bool
+    weight: int
+    time: float
+    kept: Kept
 
 
-class Protection:
-    """Calibration sets, and the mixture of their shrunk probabilities.
-
-    The first set has event times, and its intervals are returned. To the others the time of an
-    observation is the number of predictions before it.
-    """
+class Protection(ProbabilityLanes):
+    """A calibrator that serves the mean of its methods by the weights of a lane."""
 
     def __init__(
-        self, mixture: Aggregation, sets: Sequence[CalibrationSet], positives: int = 0
+        self, held: CalibrationSet, scores: Kind = "probability", raw_weight: float = 0.25
     ) -> None:
-        self.positives = positives  # labels 1 that were learned
-        self._mixture, self._sets = mixture, [*sets]
+        super().__init__(_METHODS, _SHARES, raw_weight, _KEPT)
+        self.methods, self.positives = Methods(), 0
+        self._set, self._scores = held, scores
+        self._order = TeachingOrder()
+        self._lessons: dict[int, Lesson] = {}
+
+    @property
+    def size(self) -> int:
+        """Number of labels that the set holds."""
+        return self._set.size
 
     def predict(
-        self, score: float, raw: float, weight: int, time: float, number: int
+        self, score: float, weight: int, time: float, number: int
     ) -> tuple[float, float, float]:
-        """Return an interval and the protected probability."""
-        p0, p1, given = self._forecast(score, raw, weight, self._times(time, number))
-        return p0, p1, self._mixture.predict(raw, given, number)
+        """Return an interval and the probability; with a number the observation now waits."""
+        p0, p1 = self._set.predict(score, weight, time)
+        kept = self.methods.forecast(self._raw(score), p0, p1)
+        found = self.lanes.find(number)
+        if found is not None:
+            return p0, p1, self._served(found.lane, found.forecasts)
+        p = self._served(self.lanes.next(), kept.numbers())
+        if number >= 0:
+            self._issue(kept, number)
+        return p0, p1, p
 
-    def learn(  # noqa: PLR0913, PLR0917 - the fields of a step
-        self,
-        score: float,
-        raw: float,
-        label: bool,  # noqa: FBT001 - a field too
-        weight: int,
-        time: float,
-        number: int,
-    ) -> bool:
-        """Learn a label; return False, with nothing changed, if a set would become too heavy."""
-        times = self._times(time, number)
-        if not all(one.takes(weight, at) for one, at in zip(self._sets, times, strict=True)):
+    def learn(self, score: float, label: bool, weight: int, time: float, number: int) -> bool:  # noqa: FBT001 - the fields of a step
+        """Take a label; return False, with nothing changed, if the set would become too heavy."""
+        held = sum(one.weight for one in self._lessons.values())
+        if not self._set.takes(weight + held, time):
             return False
-        known = self._mixture.lanes.find(number) is not None
-        given = [] if known else self._forecast(score, raw, weight, times)[2]
-        for one, at in zip(self._sets, times, strict=True):
-            one.learn(score, label, weight, at)
-        self._mixture.learn(raw, given, label, number)
-        self.positives += label
+        if number >= 0 and self.lanes.find(number) is None:
+            self._set.learn(score, label, weight, time)
+            self._count(label)
+            return True
+        if number < 0:
+            p0, p1 = self._set.predict(score, weight, time)
+            self._issue(self.methods.forecast(self._raw(score), p0, p1), number)
+        found = self.lanes.awaiting[number]
+        numbers = found.forecasts
+        kept = Kept(numbers[:_METHODS], numbers[_METHODS:-1], numbers[-1])
+        served = self._served(found.lane, numbers)
+        likelihoods = [p if label else 1.0 - p for p in [*kept.forecasts, served]]
+        self.settle(number, found.lane, likelihoods)
+        self.methods.arrive(kept, int(label))
+        self._lessons[found.moment] = Lesson(score, label, weight, time, kept)
+        self._teach(self._order.label(found.moment, label) or [])
+        self._distrust()
         return True
 
     def expire(self, number: int) -> None:
         """Stop waiting for a label."""
-        self._mixture.expire(number)
+        found = self.lanes.find(number)
+        if found is not None:
+            super().expire(number)
+            self._teach(self._order.expire(found.moment))
 
     def run(  # noqa: PLR0913, PLR0917 - one array a column
         self,
         kinds: Bytes,
         scores: Floats,
-        raw: Floats,
         labels: Bytes,
         weights: Integers | None,
         times: Floats | None,
@@ -94,15 +117,16 @@ class Protection:
     ) -> int:
         """Run steps, write the predictions, NaN elsewhere; return the steps before a refusal."""
         for row, kind in enumerate(kinds.tolist()):
-            score, its = float(scores[row]), float(raw[row])
+            score = float(scores[row])
             weight = ONE if weights is None else int(weights[row])
             time = math.nan if times is None else float(times[row])
             number = _NO_NUMBER if numbers is None else int(numbers[row])
             p0[row] = p1[row] = p[row] = math.nan
+            size = self._set.size
             if kind == PREDICT:
-                p0[row], p1[row], p[row] = self.predict(score, its, weight, time, number)
+                p0[row], p1[row], p[row] = self.predict(score, weight, time, number)
             elif kind == LEARN:
-                if not self.learn(score, its, bool(labels[row]), weight, time, number):
+                if not self.learn(score, bool(labels[row]), weight, time, number):
                     return row
             elif kind == EXPIRE:
                 self.expire(number)
@@ -110,18 +134,39 @@ class Protection:
                 msg = "nothing is removed"
                 raise ValueError(msg)
             if held is not None:
-                held[row] = self._sets[0].size
+                held[row] = size if kind == PREDICT else self._set.size
         return len(kinds)
 
-    def _times(self, time: float, number: int) -> list[float]:
-        """Return the time of a step for each set."""
-        found = self._mixture.lanes.find(number)
-        moment = float(self._mixture.moment if found is None else found.moment)
-        return [time, *[moment] * (len(self._sets) - 1)]
+    def parameters(self) -> list[float]:
+        """Return the state of the methods, and the products of their probabilities."""
+        return [*self.methods.parameters(), *(one.number for one in self.products)]
 
-    def _forecast(
-        self, score: float, raw: float, weight: int, times: list[float]
-    ) -> tuple[float, float, list[float]]:
-        """Return the interval, and the shrunk probability of each set."""
-        ends = [one.predict(score, weight, at) for one, at in zip(self._sets, times, strict=True)]
-        return *ends[0], [shrunk(low, high, raw) for low, high in ends]
+    def _raw(self, score: float) -> float:
+        if self._scores == "any":
+            return clipped((self.positives + 1.0) / (self.taught + 2.0))
+        return clipped(score if self._scores == "probability" else logistic(score))
+
+    def _served(self, lane: int, kept: list[float]) -> float:
+        return mixed(self.lanes.weights(lane), kept[:_METHODS])
+
+    def _issue(self, kept: Kept, number: int) -> None:
+        moment = self.lanes.moment
+        self.lanes.occupy(number, kept.numbers())
+        self.methods.issue(kept)
+        self._teach(self._order.predict(moment))
+        self._distrust()
+
+    def _distrust(self) -> None:
+        if self._order.one_sided:
+            self.methods.distrust()
+
+    def _teach(self, due: Taught) -> None:
+        for moment, _ in due:
+            one = self._lessons.pop(moment)
+            self._set.learn(one.score, one.label, one.weight, one.time)
+            self.methods.learn(one.kept, int(one.label))
+            self._count(one.label)
+
+    def _count(self, label: bool) -> None:  # noqa: FBT001 - a field too
+        self.taught += 1
+        self.positives += label

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from abers import exceptions, registry
 from abers.learners.river_adapters import LEARNERS
-from abers.monitoring import TESTS, Monitor
+from abers.monitoring import ANSWERS, TESTS, Monitor
 from abers_connectors import exit_codes, state_key
 from abers_connectors.cli.main import app
 from abers_connectors.config.model import Config
@@ -102,7 +102,11 @@ def metrics() -> Iterator[str]:
     for one in METRICS:
         name = f"{one.name}_total" if one.kind == "counter" else one.name
         yield f"{name} {one.kind} {{{', '.join(one.labels)}}}"
-    measures = [*TESTS, *(measure for one in _monitors(Monitor) for measure in one.measures)]
+    measures = [
+        *TESTS,
+        *ANSWERS,
+        *(measure for one in _monitors(Monitor) for measure in one.measures),
+    ]
     yield from sorted({f"{one.metric} gauge" for one in measures if one.metric})
     rules = YAML(typ="safe").load((files("abers_connectors") / "rules.yml").read_text("utf-8"))
     for rule in (rule for group in rules["groups"] for rule in group["rules"]):

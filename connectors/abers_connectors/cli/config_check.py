@@ -152,6 +152,8 @@ def sampled(source: Source, settings: Settings) -> Sample:
                 break
     except (RecordError, ParameterError) as error:
         mistake = mistake or str(error)
+    if not records and mistake is None:
+        lines = [f"{source.name} holds no record"]
     return Sample(lines, records, mistake)
 
 

@@ -38,7 +38,14 @@ if TYPE_CHECKING:
 __all__ = ["Held", "Inspected", "inspected", "show_inspected"]
 
 _SPANS = (
-    *("label_timeout", "allowed_lateness", "max_clock_skew", "dedup_ttl", "max_jump"),
+    *(
+        "label_timeout",
+        "learn_after",
+        "allowed_lateness",
+        "max_clock_skew",
+        "dedup_ttl",
+        "max_jump",
+    ),
     *("retire_after", "max_age", "half_life"),
 )
 """Settings in milliseconds."""
@@ -147,9 +154,9 @@ def _held_calibrators(state: ProcessorState) -> list[Held]:
     none: Sequence[TaskMonitor | None] = [None] * len(calibrators)
     monitors = state.calibration.monitors or none
     return [
-        Held(model, segment, len(calibrator), _scores(monitor))
-        for (model, segment), calibrator, monitor in zip(
-            state.join.validator.keys, calibrators, monitors, strict=True
+        Held(model, segment, calibrators.size(key), _scores(monitor))
+        for key, ((model, segment), monitor) in enumerate(
+            zip(state.join.names.pairs, monitors, strict=True)
         )
     ]
 

@@ -1,12 +1,11 @@
 """The `abers` command.
 
 Data goes to standard output, messages to standard error. Each command imports what it needs when it
-runs, so `abers --help` answers at once.
+runs, so `abers --help` answers at once. For the same reason
+annotations are no texts here: typer would compile each of them, in every command.
 """
 
 # ruff: noqa: PLC0415 - a command imports what it needs when it runs
-
-from __future__ import annotations
 
 import signal
 import sys

@@ -15,7 +15,10 @@ __all__ = [
     "GroupedCommand",
     "JsonTable",
     "Models",
+    "Quiet",
+    "Verbose",
     "calibrator_option",
+    "detail_of",
     "input_option",
     "output_option",
     "time_option",
@@ -44,6 +47,15 @@ JsonTable = Annotated[
     ),
 ]
 
+Quiet = Annotated[
+    bool, output_option(None, "Print the answers only; errors as always.", "--quiet", "-q")
+]
+Verbose = Annotated[
+    bool,
+    output_option(
+        None, "Print also tests, methods, scores and records, and all models.", "--verbose", "-v"
+    ),
+]
 
 Models = Annotated[
     list[str] | None,
@@ -80,3 +92,13 @@ class GroupedCommand(TyperCommand):
         for name in sorted(sections, key="Options".__eq__):
             with formatter.section(name):
                 formatter.write_dl(sections[name])
+
+
+def detail_of(*, quiet: bool, verbose: bool) -> Any:  # noqa: ANN401 - a type of the engine
+    """Return how much is printed; raise a ParameterError for two answers at once."""
+    if quiet and verbose:
+        from abers.exceptions import ParameterError  # noqa: PLC0415 - help imports no engine
+
+        msg = "--quiet does not go with --verbose; leave one of them out"
+        raise ParameterError(msg)
+    return "answers" if quiet else "more" if verbose else "usual"

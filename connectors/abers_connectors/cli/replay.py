@@ -1,4 +1,10 @@
-"""Runs of jobs by a command, with progress, summary, report and live page."""
+"""Runs of jobs by a command, with progress, summary, report and live page.
+
+A short replay takes most of its time for imports, so report, page and webhook are imported where
+one is asked for.
+"""
+
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
@@ -11,22 +17,24 @@ import msgspec
 import typer
 
 from abers_connectors import terminal
-from abers_connectors.dashboard.reporter import Reporter
-from abers_connectors.dashboard.stream_pages import ReplayPage
+from abers_connectors.dashboard.finished_replay import FinishedReplay, observed
 from abers_connectors.replay.comparison import compare, windows
 from abers_connectors.replay.delays import replay_delays
 from abers_connectors.replay.run import Run
 from abers_connectors.replay.summary import summarize_run
-from abers_connectors.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
+    from abers.pages.blocks import Detail
     from abers_connectors.config.value_types import Lateness
-    from abers_connectors.dashboard.report import FinishedReplay
+    from abers_connectors.dashboard.observer import Observer
+    from abers_connectors.dashboard.reporter import Reporter
+    from abers_connectors.dashboard.stream_pages import ReplayPage
     from abers_connectors.replay.job import Job
     from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.replay.pace import Pace
     from abers_connectors.replay.run import BaseRun
     from abers_connectors.replay.summary import Summary
+    from abers_connectors.sinks.webhook import Webhook
     from abers_connectors.sources.base import Source
 
 __all__ = ["compare_calibrators", "compare_delays", "run_job"]
@@ -37,6 +45,7 @@ def run_job(  # noqa: PLR0913 - the options of a command
     title: str,
     *,
     as_json: bool,
+    detail: Detail = "usual",
     pace: Pace | None = None,
     delay: Lateness | None = None,
     report: str | None = None,
@@ -44,19 +53,20 @@ def run_job(  # noqa: PLR0913 - the options of a command
     reference: Period | None = None,
     webhook: str | None = None,
 ) -> None:
-    """Run a job under a progress bar, then print its summary.
+    """Run a job under a progress bar, then print its answers.
 
-    The summary comes after the outputs have appeared under their names. As JSON it goes to standard
-    output unless an output goes there. Without a pace the run is as fast as possible; the delay of
-    the labels is part of the title. A live page stays until the command is interrupted. Both draw a
-    reference period beside the whole stream. Alarms are posted to the URL of the webhook.
+    They come after the outputs have appeared under their names, and go to standard output unless an
+    output goes there. As JSON the summary is printed instead. With the least detail nothing else is
+    printed. Without a pace the run is as fast as possible. A live page stays until the command is
+    interrupted. A report has the scores of a reference period. Alarms are posted to the URL of the
+    webhook.
     """
     job.require_apart(report)
     piped = "-" in job.outputs.values()
     with ExitStack() as stack:
-        reporter = stack.enter_context(Reporter(report, reference)) if report is not None else None
-        page = stack.enter_context(ReplayPage(title, reference)) if live else None
-        posts = None if webhook is None else stack.enter_context(closing(Webhook(webhook)))
+        reporter = None if report is None else stack.enter_context(_reporter(report, reference))
+        page = stack.enter_context(_page(title, job.zone)) if live else None
+        posts = None if webhook is None else stack.enter_context(closing(_webhook(webhook)))
         started = perf_counter()
         if page is not None and pace is not None:
             pace.meanwhile(page.refresh)
@@ -71,17 +81,16 @@ def run_job(  # noqa: PLR0913 - the options of a command
                 running.observers.append(partial(page.take, running.processor))
             _finish(running, job.source, hidden=piped)
         summary = summarize_run(running, running.events - before, perf_counter() - started)
+        observer = observed(running.processors) if reporter is None else reporter.observer()
+        run = _finished(job, title, running, summary, observer, delay)
         if reporter is not None:
-            reporter.write({title: reporter.finished(title, job.source, summary, delay)})
+            reporter.write({title: run})
         if as_json:
             typer.echo(msgspec.json.encode(summary), err=piped)
         else:
-            terminal.show_summary(summary, title, delay)
-            terminal.show_models(running.processors)
-            terminal.show_workers(summary.workers)
-            terminal.show_outputs(summary, job.outputs)
-            if report is not None:
-                terminal.say(f"The report is in {report}.")
+            terminal.show_finished(run, job.outputs, detail)
+            if report is not None and detail != "answers":
+                terminal.show_report(report)
         if page is not None:
             page.stay()
 
@@ -102,7 +111,7 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
     """
     job.require_apart(report)
     runs: dict[str, FinishedReplay] = {}
-    with nullcontext() if report is None else Reporter(report, reference) as reporter:
+    with nullcontext() if report is None else _reporter(report, reference) as reporter:
 
         def finish(running: BaseRun) -> None:
             if reporter is not None:
@@ -111,7 +120,8 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
 
         def done(name: str, summary: Summary) -> None:
             if reporter is not None:
-                runs[name] = reporter.finished(title, job.source, summary, delay)
+                observer = reporter.observer()
+                runs[name] = _finished(job, title, reporter.run, summary, observer, delay)
 
         found = compare(job, names, finish, done, terminal.say)
         if reporter is not None:
@@ -123,7 +133,7 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
         for sentence in windows(names, job.settings):
             terminal.say(sentence)
         if report is not None:
-            terminal.say(f"The report is in {report}.")
+            terminal.show_report(report)
 
 
 def compare_delays(options: ReplayOptions, delays: str, *, as_json: bool) -> None:
@@ -133,6 +143,36 @@ def compare_delays(options: ReplayOptions, delays: str, *, as_json: bool) -> Non
         typer.echo(msgspec.json.encode({str(delay): one for delay, one in found.items()}))
     else:
         terminal.show_delays(found, options.stream)
+
+
+def _finished(  # noqa: PLR0913, PLR0917 - what a replay leaves
+    job: Job,
+    title: str,
+    running: BaseRun,
+    summary: Summary,
+    observer: Observer,
+    delay: Lateness | None,
+) -> FinishedReplay:
+    source = job.source.name
+    return FinishedReplay(title, delay, source, job.zone, running.processors, summary, observer)
+
+
+def _reporter(path: str, reference: Period | None) -> Reporter:
+    from abers_connectors.dashboard.reporter import Reporter
+
+    return Reporter(path, reference)
+
+
+def _page(title: str, zone: str) -> ReplayPage:
+    from abers_connectors.dashboard.stream_pages import ReplayPage
+
+    return ReplayPage(title, zone)
+
+
+def _webhook(url: str) -> Webhook:
+    from abers_connectors.sinks.webhook import Webhook
+
+    return Webhook(url)
 
 
 def _finish(running: BaseRun, source: Source, *, hidden: bool) -> None:

@@ -1,8 +1,7 @@
 """`abers replay`."""
 
-# ruff: noqa: PLC0415, TC001 - a command imports what it needs when it runs, and typer the types
-
-from __future__ import annotations
+# ruff: noqa: PLC0415 - a command imports what it needs when it runs, and typer the types
+# Annotations are no texts: typer would compile each of them, in every command.
 
 from typing import Annotated
 
@@ -11,7 +10,10 @@ import typer
 from abers_connectors.cli.options import (
     JsonTable,
     Models,
+    Quiet,
+    Verbose,
     calibrator_option,
+    detail_of,
     input_option,
     output_option,
     time_option,
@@ -202,7 +204,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         str | None,
         output_option(
             "START..END",
-            "Draw the predictions of this time beside all others, in the report and the live page. "
+            "Show the predictions of this time too, in the report and the live page. "
             "Times as of --since.",
         ),
     ] = None,
@@ -218,12 +220,14 @@ def replay(  # noqa: PLR0913 - the options of the command
             "URL", "With topics: save the final state and offsets for abers run --initial-state."
         ),
     ] = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: JsonTable = False,
 ) -> None:
     """Replay a historical stream: predict, wait for the label, learn.
 
-    Every observation is scored and calibrated before its label is known. The final table scores
-    these predictions as they were issued.
+    Every observation is scored and calibrated before its label is known. The answers are
+    about these predictions as they were issued.
     """
     columns = {
         "score": score,
@@ -237,6 +241,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         from abers_connectors.replay.options import ReplayOptions, has_topics
         from abers_connectors.replay.plan import plan_replay, require_table_alone
 
+        detail = detail_of(quiet=quiet, verbose=verbose)
         options = ReplayOptions(
             stream=stream,
             delay=delay,
@@ -268,7 +273,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         if has_topics(options):
             from abers_connectors.kafka.topic_replay import replay as replay_topics
 
-            replay_topics(options, as_json=as_json)
+            replay_topics(options, as_json=as_json, detail=detail)
             return
         if delays is not None:
             require_table_alone("delays", options)
@@ -279,7 +284,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         from abers_connectors.cli.replay import compare_calibrators, compare_delays, run_job
         from abers_connectors.replay.next_steps import next_steps
 
-        if not as_json:
+        if not as_json and not quiet:
             terminal.say_all(plan.notes)
         if delays is not None:
             compare_delays(options, delays, as_json=as_json)
@@ -304,6 +309,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             live=live,
             reference=plan.reference,
             as_json=as_json,
+            detail=detail,
         )
-        if not as_json and not options.configured:
+        if not as_json and not quiet and not options.configured:
             terminal.show_next(next_steps(options, plan))

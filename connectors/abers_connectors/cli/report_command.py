@@ -1,14 +1,13 @@
 """`abers report`."""
 
-# ruff: noqa: PLC0415, TC001 - a command imports what it needs when it runs, and typer the types
-
-from __future__ import annotations
+# ruff: noqa: PLC0415 - a command imports what it needs when it runs, and typer the types
+# Annotations are no texts: typer would compile each of them, in every command.
 
 from typing import Annotated
 
 import typer
 
-from abers_connectors.cli.options import JsonTable, output_option
+from abers_connectors.cli.options import JsonTable, Quiet, Verbose, detail_of, output_option
 from abers_connectors.cli.stream_options import (
     DelayOption,
     ProbabilityOption,
@@ -36,7 +35,7 @@ def report(  # noqa: PLR0913 - the options of the command
     until: UntilOption = None,
     reference: Annotated[
         str | None,
-        output_option("START..END", "Draw the predictions of this time beside all others."),
+        output_option("START..END", "Show the scores of this time too."),
     ] = None,
     output: Annotated[
         str,
@@ -47,6 +46,8 @@ def report(  # noqa: PLR0913 - the options of the command
             "-o",
         ),
     ] = "report.html",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: JsonTable = False,
 ) -> None:
     """Replay a stream only for its report, as a page or JSON.
@@ -58,6 +59,7 @@ def report(  # noqa: PLR0913 - the options of the command
         from abers_connectors.replay.options import ReplayOptions, has_topics
         from abers_connectors.replay.plan import plan_replay
 
+        detail = detail_of(quiet=quiet, verbose=verbose)
         options = ReplayOptions(
             stream=stream,
             delay=delay,
@@ -78,7 +80,7 @@ def report(  # noqa: PLR0913 - the options of the command
         from abers_connectors import terminal
         from abers_connectors.cli.replay import run_job
 
-        if not as_json:
+        if not as_json and not quiet:
             terminal.say_all(plan.notes)
         job = plan.job._replace(outputs={})
         run_job(
@@ -88,4 +90,5 @@ def report(  # noqa: PLR0913 - the options of the command
             report=output,
             reference=plan.reference,
             as_json=as_json,
+            detail=detail,
         )

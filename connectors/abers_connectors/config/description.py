@@ -264,7 +264,10 @@ def _limits(limits: sections.LimitsSection, jump: int) -> dict[str, str]:
     silent = ""
     if limits.retire_after is not None:
         silent = f"; then those silent for over {duration(limits.retire_after)} are removed"
-    return {
+    learned = {}
+    if limits.learn_after is not None:
+        learned["learned"] = f"a label when its observation is {duration(limits.learn_after)} old"
+    return learned | {
         "waiting": f"{duration(limits.label_timeout)} for a label or an observation; "
         f"at most {limits.max_pending:,} observations and {limits.max_early:,} labels of a model",
         "memory": f"at most {limits.max_bytes:,} bytes of all that waits and of finished ids",

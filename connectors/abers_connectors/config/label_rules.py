@@ -1,4 +1,4 @@
-"""Rules of labels that are assumed since they do not come."""
+"""Rules of labels that are assumed since they do not come, and of when labels are learned."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ if TYPE_CHECKING:
     from abers.stream.readers import CellReader
     from abers_connectors.config.raw_values import Found, RawValues
 
-__all__ = ["unlabelled"]
+__all__ = ["learn_after", "unlabelled"]
 
 _KEY = "input.unlabelled"
+
+
+def learn_after(values: RawValues) -> Found:
+    """Find an age at which labels are learned where they are learned as they come."""
+    key = "limits.learn_after"
+    kind, calibrator = values.get("task.kind") or "binary", values.get("calibrator.kind")
+    if values.get(key) is None or (kind == "binary" and calibrator in (None, "ivap", "protected")):
+        return
+    yield key, "is for two classes and the calibrators ivap and protected; remove it"
 
 
 def unlabelled(values: RawValues) -> Found:

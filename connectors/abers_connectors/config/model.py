@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError, model_validator
 
-from abers import registry
 from abers.exceptions import ConfigError
 from abers.learners.river_adapters import USUAL
 from abers.stream.fields import Fields
@@ -109,17 +108,9 @@ class Config(Section):
         """Return how values are read."""
         zone = self.input.timezone
         time = TimeReader(None if zone is None else ZoneInfo(zone))
-        return self._task_reads()._replace(time=time)
-
-    def _task_reads(self) -> Readers:
-        if self.task.kind == "multiclass":
-            return Readers.multiclass(self.task.classes)
-        if self.task.kind == "regression":
-            return Readers.regression()
-        kind = self.calibrator.kind
-        if kind is not None and registry.capabilities(kind, self.task.kind).score == "folds":
-            return Readers.cross(self.input.pos_label)
-        return Readers.binary(self.input.pos_label)
+        task, calibrator = self.task, self.calibrator.kind
+        of_task = Readers.of(task.kind, task.classes, calibrator, self.input.pos_label)
+        return of_task._replace(time=time)
 
     def fields(self) -> Fields:
         """Return the fields of the first input; a learner finds its features at "x" by default."""

@@ -23,7 +23,7 @@ from abers.stream.settings import (
 from abers_connectors.config.format_rules import format_conflicts
 from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.config.kafka_rules import kafka_conflicts
-from abers_connectors.config.label_rules import unlabelled
+from abers_connectors.config.label_rules import learn_after, unlabelled
 from abers_connectors.config.raw_values import INPUTS, OUTPUTS, Found, RawValues, is_name
 from abers_connectors.config.sections import dead_letters_beside
 from abers_connectors.config.value_types import shown
@@ -64,6 +64,7 @@ def conflicts(values: Mapping[str, Any]) -> Found:
         yield way, f"cannot be combined with {given[0]}; remove one of them"
     yield from _second_input(found)
     yield from unlabelled(found)
+    yield from learn_after(found)
     if found.get("kafka") is None:
         for check in (_check_inputs, _check_outputs, _files):
             yield from check(found)

@@ -171,6 +171,7 @@ class LimitsSection(Section):
     """Section [limits]: how long and how much is kept; durations in event time."""
 
     label_timeout: Duration = 7 * _DAY
+    learn_after: Duration | None = None
     allowed_lateness: Duration = 0
     max_clock_skew: Duration = 300 * _SECOND
     max_jump: Duration | None = None

@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from abers.pages.model_findings import Silence
 from abers_connectors.dashboard.budget import Budget, Rate
+from abers_connectors.dashboard.label_arrivals import LabelArrivals
+from abers_connectors.dashboard.live_blocks import LiveBlocks
+from abers_connectors.dashboard.model_states import ModelStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from abers_connectors.dashboard.model_view import ModelView
-    from abers_connectors.dashboard.models import Key, ModelStatus
+    from abers.pages.blocks import Block
+    from abers_connectors.dashboard.model_states import ListedStatus
+    from abers_connectors.dashboard.models import Key
     from abers_connectors.dashboard.observer import Observer
 
 __all__ = ["Feed", "Frame", "StreamCounts"]
@@ -32,8 +37,9 @@ _FRAME_SECONDS = 1.0  # between two frames of a model, at least
 class StreamCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of a stream at one moment."""
 
-    events: int  # records applied or refused
-    dead: Mapping[str, int]  # dead letters by reason
+    observations: int  # records that were read
+    labels: int  # likewise
+    dead: Mapping[str, int]  # unreadable records by reason
     waiting: tuple[int, int]  # observations without their labels, labels without observations
     read: float | None = None  # share of the stream that was read, if it has an end
     lag: int | None = None  # records still to be read, if known
@@ -42,6 +48,11 @@ class StreamCounts(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool = True  # whether everything is served
     since: int | None = None  # wall-clock time in milliseconds from which it counts, of a service
 
+    @property
+    def events(self) -> int:
+        """Number of records that were read."""
+        return self.observations + self.labels
+
 
 class Frame(NamedTuple):
     """Numbers of one model at one moment, which never change.
@@ -49,8 +60,9 @@ class Frame(NamedTuple):
     Two frames with the same number are the same. The key is None on the page of a name that no
     model has. The rate is in events a second, over the last seconds, and of a stream that has ended
     over all of it; the delay is the median of the last labels, in seconds of event time. `every` is
-    in seconds between two frames of this model, as long as no other reader comes. `view` may be
-    slow: do not call it in the event loop. Its result is None without a model.
+    in seconds between two frames of this model, as long as no other reader comes. `age` is how long
+    ago the last label came, in seconds. `blocks` may be slow: do not call it in the event loop. Its
+    result is None without a model.
     """
 
     number: int
@@ -60,8 +72,9 @@ class Frame(NamedTuple):
     rate: float | None
     delay: float | None
     every: float
-    models: Sequence[ModelStatus]
-    view: Callable[[], ModelView | None]
+    age: float | None
+    models: Sequence[ListedStatus]
+    blocks: Callable[[], tuple[Block, ...] | None]
 
 
 class _Reader(NamedTuple):
@@ -70,16 +83,16 @@ class _Reader(NamedTuple):
 
 
 class _Published(NamedTuple):
-    """Models, the worst first, and frames that the server may show: only replaced as a whole."""
+    """Models, and frames that the server may show: only replaced as a whole."""
 
-    models: Sequence[ModelStatus]
+    models: Sequence[ListedStatus]
     first: Key | None  # of the model with most labels
     known: frozenset[Key]
     frames: Mapping[Key | None, Frame]
 
     @classmethod
-    def of(cls, models: Sequence[ModelStatus]) -> _Published:
-        most = min(models, key=lambda one: (-one.labels, one.key), default=None)
+    def of(cls, models: Sequence[ListedStatus]) -> _Published:
+        most = min(models, key=lambda one: (-one.status.labels, one.key), default=None)
         first = None if most is None else most.key
         return cls(models, first, frozenset(one.key for one in models), {})
 
@@ -93,16 +106,18 @@ class _Published(NamedTuple):
 class Feed:
     """Frames of a stream, by its title, for its readers.
 
-    The counts are read in the thread that works. The clock is monotonic; `cpu` returns the
-    seconds of a core that the calling thread has used. `closed` is whether the server ends.
+    The counts are read in the thread that works. Dates are in the zone. The clock is monotonic;
+    `cpu` returns the seconds of a core that the calling thread has used. `closed` is whether the
+    server ends.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the clocks are for tests
         self,
         title: str,
         observer: Observer,
         counts: Callable[[], StreamCounts],
         *,
+        zone: str = "UTC",
         clock: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = time.thread_time,
     ) -> None:
@@ -111,6 +126,9 @@ class Feed:
         self.budget = Budget(clock, cpu)
         self._observer, self._counts, self._clock = observer, counts, clock
         self._rate = Rate(clock)
+        self.zone = zone
+        self._arrivals, self._states = LabelArrivals(), ModelStates()
+        self._blocks = LiveBlocks(observer, zone)
         self._published = _Published.of([])
         self._turns: dict[Key | None, float] = {}
         self._made = 0
@@ -125,6 +143,7 @@ class Feed:
         if self._final is not None:
             return
         now = self._clock()
+        self._arrivals.note(now, self._observer.labels)
         if self._rate.due(now):
             self._rate.add(now, self._counts().events)
         if not self._listeners:
@@ -134,7 +153,9 @@ class Feed:
 
     def end(self) -> None:
         """Make the last frame; later readers see any model. Processors must not change any more."""
-        self._published = _Published.of(self._observer.models())
+        self._blocks = LiveBlocks(self._observer, self.zone)  # no old ones
+        self._states.renew_last(self._observer.models(), self._observer.total)
+        self._published = _Published.of(self._states.listed)
         rate = self._rate.overall(self._clock(), self._counts().events)
         last = self._frame(None, self._published.models, 0)
         self._final = last._replace(ended=True, rate=rate, every=0.0)
@@ -162,24 +183,34 @@ class Feed:
     def _listed(self) -> _Published:
         """Return the models as they are now, of which only a few are renewed each time."""
         self._observer.update()
-        models = self._observer.index.worst_first()
+        self._states.renew(self._observer.index.worst_first(), self._observer.total)
+        models = self._states.listed
         return self._published if models is self._published.models else _Published.of(models)
 
-    def _frame(self, key: Key | None, models: Sequence[ModelStatus], watched: int) -> Frame:
-        """Return the next frame, with the view of a model if there is a key."""
-        view = None if key is None else self._observer.view(key)
+    def _frame(self, key: Key | None, models: Sequence[ListedStatus], watched: int) -> Frame:
+        """Return the next frame, with the blocks of a model if there is a key."""
+        counts = self._counts()
+        blocks = None if key is None else self._blocks(key, self._clock(), self._silence(counts))
         self._made += 1
         return Frame(
             number=self._made,
             key=key,
             ended=False,
-            counts=self._counts(),
+            counts=counts,
             rate=self._rate.recent(),
             delay=self._observer.delay(),
             every=max(_FRAME_SECONDS, watched * self.budget.pace),
+            age=self._arrivals.age(self._clock()),
             models=models,
-            view=lambda: view,
+            blocks=lambda: blocks,
         )
+
+    def _silence(self, counts: StreamCounts) -> Silence | None:
+        """Return that no label came for long; None while labels come."""
+        seconds, latest = self._arrivals.silence(self._clock()), self._observer.latest
+        if seconds is None or latest is None or not counts.ready:
+            return None
+        return Silence(int(1000 * seconds), counts.waiting[0], None, latest)
 
     def _waiting(self) -> list[_Reader]:
         with self._lock:
@@ -198,9 +229,11 @@ class Feed:
         return len(self._listeners)
 
     @property
-    def models(self) -> Sequence[ModelStatus]:
-        """All models, the worst first, as of the last update."""
-        return self._observer.index.worst_first() if self._final is None else self._final.models
+    def models(self) -> Sequence[ListedStatus]:
+        """All models, the most harmful first, as of the last update."""
+        if self._final is not None:
+            return self._final.models
+        return self._states.list_only(self._observer.index.worst_first())
 
     @property
     def frames(self) -> int:
@@ -218,7 +251,7 @@ class Feed:
             return published.frames.get(key)
         if key is None:
             return final
-        return final._replace(key=key, view=partial(self._observer.view, key))
+        return final._replace(key=key, blocks=partial(self._blocks, key))
 
     @contextmanager
     def listening(self, key: Key | None, wake: Callable[[], None]) -> Iterator[None]:

@@ -1,21 +1,25 @@
-"""Document of the live page, from a frame."""
+"""Document of the live page, from a frame: the bar, the strip of counts, models, and the blocks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abers.monitoring import event_time
-from abers_connectors.dashboard.document import Document, Tile, cards, triggered
-from abers_connectors.dashboard.model_list import choices, listed_sentence
+import msgspec
+
+from abers.monitoring.answers import formats
+from abers.pages.blocks import AlarmBlock, AnswersBlock, TextBlock, TilesBlock, TileValue, walk
+from abers.pages.html import fragment
+from abers_connectors.dashboard.live_models import chips, models_table
+from abers_connectors.dashboard.model_list import LISTED, listed_sentence
 from abers_connectors.dashboard.models import key_id, key_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from abers_connectors.dashboard.feed import Feed, Frame
-    from abers_connectors.dashboard.model_view import ModelView
+    from abers.pages.blocks import Block
+    from abers_connectors.dashboard.feed import Feed, Frame, StreamCounts
 
-__all__ = ["live_document", "waiting_document"]
+__all__ = ["LiveDocument", "live_document", "waiting_document"]
 
 _SLOW = 1.5  # seconds between two frames from which a page says so
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
@@ -23,106 +27,150 @@ _NAMED = 5  # models with an active alarm that a sentence names
 _MANY = 10.0  # from which a number needs no decimal place
 
 
-def waiting_document(feed: Feed) -> Document:
+class LiveDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Page of one model at one moment.
+
+    The phase is "waiting", "live" or "ended", and the status a few words about it. `age` is how
+    long ago the last label came, in seconds. `answers` are the words of the answers by question.
+    `model` is the id of what is shown. `order` has the keys of the blocks, and `parts` the HTML of
+    each and of the fixed places of the page, whose names begin with a colon.
+    """
+
+    title: str
+    phase: str = "waiting"
+    status: str
+    age: float | None = None
+    alarm: bool = False
+    model: str | None = None
+    answers: Mapping[str, str] = {}
+    order: tuple[str, ...] = ()
+    parts: Mapping[str, str] = {}
+
+
+def waiting_document(feed: Feed) -> LiveDocument:
     """Return the document before the first frame of a model."""
-    status = "Connected. No numbers yet: the stream is starting, or its state is being restored."
+    status = "connected; the stream is starting, or its state is being restored"
     if feed.frames:
-        status = "Connected. The numbers of this model will appear in a moment."
-    return Document(title=feed.title, status=status)
+        status = "connected; the numbers of this model will appear in a moment"
+    return LiveDocument(title=feed.title, status=status)
 
 
-def live_document(title: str, frame: Frame) -> Document:
+def live_document(title: str, zone: str, frame: Frame) -> LiveDocument:
     """Return the document of a frame of the stream with this title."""
-    view = frame.view()
-    return Document(
+    blocks = [one for one in _blocks(frame) if one.place != "text"]
+    cards = [card for one in blocks if isinstance(one, AnswersBlock) for card in one.cards]
+    alarms = [one for one in walk(blocks) if isinstance(one, AlarmBlock)]
+    return LiveDocument(
         title=title,
         phase="ended" if frame.ended else "live" if frame.counts.ready else "waiting",
         status=_status(frame),
-        alarm=_alarm(frame, view),
-        hints=frame.counts.hints,
-        models=choices(frame.models),
-        listed=listed_sentence(len(frame.models)),
-        shown="" if frame.key is None else f"Shown: {key_name(frame.key)}.",
+        age=None if frame.ended else frame.age,
+        alarm=any(one.active and one.state == "no" for one in alarms),
         model=None if frame.key is None else key_id(frame.key),
-        tiles=[*_tiles(frame)],
-        cards=[*cards(view)] if view is not None and view.labels else [],
-        empty=_empty(frame, view),
+        answers={card.question: card.word or card.state for card in cards},
+        order=tuple(one.key for one in blocks),
+        parts={
+            ":chips": chips(cards),
+            ":hints": "".join(map(fragment, _hints(frame.counts.hints))),
+            ":strip": fragment(_strip(frame, zone)),
+            ":models": _models(frame),
+            **{one.key: fragment(one) for one in blocks},
+        },
     )
 
 
 def _status(frame: Frame) -> str:
     if frame.ended:
-        return "The stream has ended: these are its final numbers. Ctrl-C in the terminal ends it."
+        return "ended: these are the final numbers; Ctrl-C in the terminal ends the page"
     if not frame.counts.ready:
-        return "The service is restoring its state; /readyz says how far it is."
-    if frame.every < _SLOW:
-        return "Live, updated every second."
-    return f"Live, updated about every {frame.every:.0f} seconds."
+        return "the service is restoring its state; /readyz says how far it is"
+    return "live" if frame.every < _SLOW else f"live, every {frame.every:.0f} s"
 
 
-def _empty(frame: Frame, view: ModelView | None) -> str | None:
-    """Return why there are no numbers, and what to do; None if there are."""
-    if frame.key is None and frame.models:
-        return "No model has this name; choose another model."
-    if frame.key is None:
-        if frame.ended:
-            return "The stream had no observation. Check the input and the dead letters."
-        return "No observation has arrived yet. If records are being read, check the dead letters."
-    if view is None:
+def _blocks(frame: Frame) -> Iterator[Block]:
+    """Yield alarms of other models, and the blocks of the model that is shown."""
+    yield from _alarms(frame)
+    found = frame.blocks()
+    if found is None:
+        yield TextBlock(key="empty", words=_empty(frame), note=True)
+    else:
+        yield from found
+
+
+def _empty(frame: Frame) -> str:
+    """Return why there are no numbers, and what to do."""
+    if frame.key is not None:
         return f"There are no numbers of {key_name(frame.key)} yet; choose another model."
-    if not view.labels:
-        return (
-            "No label has matched a prediction yet. Labels are matched by id and model: if they "
-            "should have arrived by now, check the counts of dead letters and of waiting labels."
-        )
-    return None
+    if frame.models:
+        return "No model has this name; choose another model."
+    if frame.ended:
+        return "The stream had no observation. Check the input and the unreadable records."
+    return "No observation came yet. If records are read, check the unreadable records."
 
 
-def _alarm(frame: Frame, view: ModelView | None) -> list[str]:
-    """Return which models have an active alarm, and the last alarm of the model shown."""
-    active = [key_name(one.key) or "the model" for one in frame.models if one.active]
+def _alarms(frame: Frame) -> Iterator[AlarmBlock]:
+    """Yield which other models have an active alarm."""
+    active = [one.key for one in frame.models if one.status.active and one.key != frame.key]
     if not active:
-        return []
-    named = ", ".join(active[:_NAMED])
+        return
+    named = ", ".join(key_name(key) or "default" for key in active[:_NAMED])
     if (more := len(active) - _NAMED) > 0:
-        named += f" and {more:,} other models" if more > 1 else " and one other model"
-    sentence = f"Alarm: the scores or the predictions of {named} are miscalibrated."
-    last = view.alarms[-1:] if view is not None else []
-    return [sentence, *(triggered(labels, alarm) for labels, alarm in last)]
+        named += f" and {formats.count(more)} more"
+    yield AlarmBlock(
+        key="alarms-of-others",
+        head=f"Alarm of {named}.",
+        words="Choose the model to see its fault.",
+        active=True,
+    )
 
 
-def _tiles(frame: Frame) -> Iterator[Tile]:
+def _hints(hints: Iterable[str]) -> Iterator[TextBlock]:
+    for place, words in enumerate(hints):
+        yield TextBlock(key=f"hint-{place + 1}", words=words, note=True)
+
+
+def _models(frame: Frame) -> str:
+    """Return the list of several models."""
+    if not frame.models[1:]:
+        return ""
+    return models_table(frame.models[:LISTED], listed_sentence(len(frame.models)), frame.key)
+
+
+def _strip(frame: Frame, zone: str) -> TilesBlock:
+    return TilesBlock(key="strip", tiles=(*_tiles(frame, frame.counts, zone),))
+
+
+def _tiles(frame: Frame, counts: StreamCounts, zone: str) -> Iterator[TileValue]:
     """Yield the tiles of a frame."""
-    counts, early = frame.counts, frame.counts.waiting[1]
-    since = "" if counts.since is None else f"since {event_time(counts.since // 1000 * 1000)}"
-    part = since if counts.read is None else f"{100 * counts.read:.0f} % of the stream"
-    yield Tile("Events", f"{counts.events:,}", note=part)
-    rate = "-" if frame.rate is None else _counted(frame.rate)
-    over = "over the whole run" if frame.ended else "over the last seconds"
-    yield Tile("Throughput", rate, "a second", over)
-    yield Tile("Label delay", *_span(frame.delay), "median of the last labels")
-    late = f"and {early:,} labels for observations" if early else "observations without a label"
-    yield Tile("Pending", f"{counts.waiting[0]:,}", note=late)
+    since = "" if counts.since is None else f" since {formats.moment(counts.since, zone)}"
+    part = "" if counts.read is None else f"; {100 * counts.read:.0f} % of the stream"
+    yield TileValue(formats.count(counts.observations), f"observations{since}{part}")
+    rate = "" if frame.rate is None else _counted(frame.rate)
+    rate = f"; {rate} records a second" if rate.strip("0.") else ""
+    yield TileValue(formats.count(counts.labels), f"labels{since}{rate}")
+    waiting, early = counts.waiting
+    behind = f"; {formats.count(early)} labels wait for a prediction" if early else ""
+    yield TileValue(formats.count(waiting), f"wait for a label{behind}")
+    yield TileValue(_lasting(frame.delay), "median label delay")
     if counts.lag is not None:
-        behind = "" if counts.behind is None else "newest event {} {} old"
-        yield Tile("Lag", f"{counts.lag:,}", "records", behind.format(*_span(counts.behind)))
-    dead = sum(counts.dead.values())
+        newest = "" if counts.behind is None else f"; the newest is {_lasting(counts.behind)} old"
+        yield TileValue(formats.count(counts.lag), f"records still to read{newest}")
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.dead.items() if count)
-    found = reasons or "none: every record could be used"
-    yield Tile("Dead letters", f"{dead:,}", note=f"{since}, {found}" if since else found)
+    found = f": {reasons}" if reasons else ""
+    yield TileValue(formats.count(sum(counts.dead.values())), f"unreadable records{found}")
 
 
 def _counted(value: float) -> str:
     return f"{value:,.0f}" if value >= _MANY else f"{value:.1f}"
 
 
-def _span(seconds: float | None) -> tuple[str, str]:
-    """Format a duration as a number and its unit."""
+def _lasting(seconds: float | None) -> str:
+    """Return a duration with its unit."""
     if seconds is None:
-        return "-", ""
+        return "–"
     if seconds < 1.0:
-        return f"{1000 * seconds:.0f}", "ms"
+        return f"{1000 * seconds:.0f} ms"
     for size, unit in ((_DAY, "days"), (_HOUR, "h"), (_MINUTE, "min")):
         if seconds >= 2 * size:
-            return _counted(seconds / size), unit
-    return _counted(seconds), "s"
+            return f"{_counted(seconds / size)} {unit}"
+    return f"{_counted(seconds)} s"

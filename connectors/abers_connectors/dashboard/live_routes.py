@@ -1,4 +1,4 @@
-"""Routes of the live page: the document, its style, its scripts, and its events.
+"""Routes of the live page: the page, its style, its script, and its events.
 
 The page requests nothing but these, from the server it came from, and runs no other script; its
 content security policy says so.
@@ -6,18 +6,15 @@ content security policy says so.
 
 from __future__ import annotations
 
-import re
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from abers_connectors.dashboard.access import TokenGuard
-from abers_connectors.dashboard.document import Document
+from abers_connectors.dashboard.live_page import live_page, live_script, live_style
 from abers_connectors.dashboard.model_list import LISTED, LONGEST, model_list
-from abers_connectors.dashboard.page_assets import PageAssets
 from abers_connectors.dashboard.page_cache import PageCache
 from abers_connectors.dashboard.server_events import EventStreams
 from abers_connectors.http.connections import STREAM
@@ -47,7 +44,6 @@ _SAFE = {
 _SCRIPT = "text/javascript"
 _DIGITS = 9  # of a number in a query
 _NO_CACHE = {"cache-control": "no-cache"}
-_FOREVER = {"cache-control": "public, max-age=31536000, immutable"}  # its version is in its name
 
 
 def live_routes(
@@ -61,8 +57,6 @@ def live_routes(
     `closing` registers a function to call at the end. The names are host names of the server,
     beside addresses and localhost. Without a token anyone may see the page.
     """
-    assets = PageAssets("the live page", "http")
-    plotly = f"plotly-{version('plotly')}.min.js"
     cache = PageCache(feed)
     closing(cache.close)
     streams = EventStreams(feed, cache)
@@ -95,22 +89,14 @@ def live_routes(
 
         return _limited(Route(path, answer))
 
-    def text(body: str | bytes, kind: str, cached: dict[str, str]) -> Callable[[], Response]:
+    def text(body: str, kind: str, cached: dict[str, str]) -> Callable[[], Response]:
         return lambda: Response(body, headers=_SAFE | cached, media_type=kind)
 
-    page = assets.render(
-        live={"plotly": plotly, "style_names": _style_names(assets.plotly.read_text("utf-8"))},
-        head=Document(title=feed.title),
-        scripts=[],
-    )
+    page = live_page(feed.title)
     ours = [
         route("/", text(page, "text/html", {"cache-control": "no-store"})),
-        route("/live/page.css", text(assets.style, "text/css", _NO_CACHE)),
-        route("/live/page.js", text(assets.script, _SCRIPT, _NO_CACHE)),
-        route(
-            f"/live/{plotly}",
-            lambda: FileResponse(str(assets.plotly), headers=_SAFE | _FOREVER, media_type=_SCRIPT),
-        ),
+        route("/live/page.css", text(live_style(), "text/css", _NO_CACHE)),
+        route("/live/page.js", text(live_script(), _SCRIPT, _NO_CACHE)),
         _limited(Route("/live/models", models)),
         Route(STREAM, listen),  # which counts its readers itself
     ]
@@ -139,12 +125,3 @@ def _number(asked: Mapping[str, str], name: str, usual: int) -> int:
 
 def _key(text: str | None) -> Key | None:
     return None if text is None else msgspec.json.decode(text, type=tuple[str, str])
-
-
-def _style_names(script: str) -> list[str]:
-    """Return the ids of the styles that plotly would add.
-
-    Plotly adds no style if an element with its id exists: the page has an empty element for each
-    part of plotly, and its own style sheet has the class that asks for no more.
-    """
-    return sorted({*re.findall(r'getElementById\("([0-9a-f]{64})"\)', script)})

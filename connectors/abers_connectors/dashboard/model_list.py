@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from abers_connectors.dashboard.document import Choice
-from abers_connectors.dashboard.models import described, key_id, key_name, listed_name
+from abers_connectors.dashboard.live_models import models_table
+from abers_connectors.dashboard.models import key_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from abers_connectors.dashboard.model_states import ListedStatus, StatesOfModel
     from abers_connectors.dashboard.models import ModelStatus
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "LONGEST",
     "ListedModel",
     "ModelList",
-    "choices",
     "listed_sentence",
     "model_list",
 ]
@@ -33,7 +33,10 @@ LONGEST = 10_000
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """Model and segment with its strongest evidence, in numbers; evidence is null without tests."""
+    """Model and segment with its answers and its strongest evidence, in numbers.
+
+    Evidence is null without tests; states and `wrong_by` are null until their turn comes, too.
+    """
 
     model: str
     segment: str
@@ -44,38 +47,49 @@ class ListedModel(msgspec.Struct, frozen=True):
     test: str
     evidence_log10: float | None
     evidence_threshold_log10: float | None
+    states: Mapping[str, str] | None  # of the answers, by question
+    wrong_by: float | None  # number of the latest labels by which predictions are off at least
 
     @classmethod
-    def of(cls, one: ModelStatus) -> ListedModel:
-        """Return the entry of a model."""
+    def of(cls, one: ModelStatus, found: StatesOfModel | None = None) -> ListedModel:
+        """Return the entry of a model, with its answers if they are known."""
         tens = [value / math.log(10.0) for value in (one.log_wealth, one.log_threshold)]
-        evidence = tens if one.test else [None, None]
-        return cls(*one.key, one.labels, one.active, one.alarms, one.view, one.test, *evidence)
+        return cls(
+            *one.key,
+            one.labels,
+            one.active,
+            one.alarms,
+            one.view,
+            one.test,
+            *(tens if one.test else [None, None]),
+            *((None, None) if found is None else (found.states, found.wrong_by)),
+        )
 
 
 class ModelList(msgspec.Struct, frozen=True):
     """Part of the list of all models, for programs and for a page.
 
-    The choices are the same models for a page, and `listed` is its sentence that says which.
+    `listed` says which models these are, and `table` has the same for a page, as HTML.
     """
 
     total: int  # number of all models
     found: int  # number of those that the search finds
     models: Sequence[ListedModel]
-    choices: Sequence[Choice]
     listed: str
+    table: str
 
 
 def model_list(
-    models: Sequence[ModelStatus], search: str = "", offset: int = 0, limit: int = LISTED
+    models: Sequence[ListedStatus], search: str = "", offset: int = 0, limit: int = LISTED
 ) -> ModelList:
     """Return a part of the models, whose order stays; a search finds a part of a name in any case.
 
     Examples
     --------
+    >>> from abers_connectors.dashboard.model_states import ListedStatus
     >>> from abers_connectors.runtime.model_index import ModelStatus
     >>> names = ("fraud-uk", "fraud-de", "spam")
-    >>> models = [ModelStatus(key=(name, ""), labels=3) for name in names]
+    >>> models = [ListedStatus(ModelStatus(key=(name, ""), labels=3)) for name in names]
     >>> found = model_list(models, "FRAUD", limit=1)
     >>> [one.model for one in found.models], found.listed
     (['fraud-uk'], '2 of 3 models have this in their names; the first is listed.')
@@ -86,15 +100,9 @@ def model_list(
     sentence = listed_sentence(len(models))
     if search:
         sentence = _found_sentence(len(models), len(found), len(some))
-    listed = [*map(ListedModel.of, some)]
-    return ModelList(len(models), len(found), listed, [*map(_described, some)], sentence)
-
-
-def choices(models: Sequence[ModelStatus]) -> list[Choice]:
-    """Return the models that a page lists; where there are more, with what makes them the worst."""
-    if len(models) > LISTED:
-        return [*map(_described, models[:LISTED])]
-    return [Choice(key_id(one.key), listed_name(one.key, active=one.active)) for one in models]
+    listed = [ListedModel.of(*one) for one in some]
+    table = models_table(some[:LISTED], sentence, None)
+    return ModelList(len(models), len(found), listed, sentence, table)
 
 
 def listed_sentence(total: int) -> str:
@@ -102,13 +110,9 @@ def listed_sentence(total: int) -> str:
     if total <= LISTED:
         return ""
     return (
-        f"The {LISTED} worst of {total:,} models: those with an active alarm, then those with the "
-        "strongest evidence against their predictions. Type a part of a name to find any other."
+        f"The {LISTED} worst of {total:,} models: those with most latest labels that are wrong at "
+        "least. Type a part of a name to find any other."
     )
-
-
-def _described(one: ModelStatus) -> Choice:
-    return Choice(key_id(one.key), described(one))
 
 
 def _found_sentence(total: int, found: int, listed: int) -> str:

@@ -6,14 +6,12 @@ All of it happens in the thread that works, so nothing is read while it changes.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abers.monitoring import consistency_bands
-from abers_connectors.dashboard.band_cache import BandCache
+from abers.pages.model_findings import LatestOutcomes
 from abers_connectors.dashboard.model_history import joined_history
-from abers_connectors.dashboard.model_view import ModelView
 from abers_connectors.dashboard.models import model_monitors, model_statuses
 from abers_connectors.dashboard.reference_period import ReferencePeriod
 from abers_connectors.runtime.model_index import ModelIndex
@@ -21,8 +19,8 @@ from abers_connectors.runtime.model_index import ModelIndex
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from abers.arrays import Integers
     from abers.monitoring import TaskMonitor
-    from abers.monitoring.base import BandMaker
     from abers.stream import Outputs, Processor
     from abers.stream.history import ModelHistory
     from abers_connectors.dashboard.model_history import JoinedHistory
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ObservedModel", "Observer"]
 
-_BANDS = 100  # models whose bands are kept
 _DELAYS = 1_000  # labels whose delays are kept, of all models
 
 
@@ -43,26 +40,32 @@ class ObservedModel(NamedTuple):
     history: JoinedHistory
     reference: Reference | None = None
 
-    def view(self, bands: BandMaker = consistency_bands) -> ModelView:
-        """Return what a page shows."""
-        found = ModelView.of(self.monitor, self.history, bands)
-        if self.reference is None:
-            return found
-        return found._replace(figures=[*self.reference.beside(found.figures)])
+    def given(self) -> dict[str, Any]:
+        """Return what `abers.pages.model_document` takes of the history."""
+        history = self.history
+        outcomes = LatestOutcomes(history.last, history.levels) if len(history.last) else None
+        return {
+            "alarms": history.alarms,
+            "experts_over_time": history.experts,
+            "outcomes": outcomes,
+        }
 
 
 class Observer:
     """Reads the models of processors; their scores and histories are those of the processors.
 
-    A reference period is drawn beside them. The index has all models as of its last update.
+    A reference period is scored too. The index has all models as of its last update.
     """
 
     def __init__(self, reference: Period | None = None, index: ModelIndex | None = None) -> None:
         self.index = ModelIndex() if index is None else index
         self._reference = None if reference is None else ReferencePeriod(reference)
         self._processors: dict[int, Processor] = {}
-        self._bands: dict[Key, BandCache] = {}
         self._delays = np.empty(0)
+        self.labels = 0
+        """Number of predictions whose labels came."""
+        self.latest: int | None = None
+        """Largest event time of these labels."""
 
     def hold(self, processors: Mapping[int, Processor]) -> None:
         """Set the current processors, by partition number."""
@@ -70,13 +73,18 @@ class Observer:
 
     def take(self, processor: Processor, outputs: Outputs) -> None:
         """Add the outputs of a processor, once they are committed."""
-        if outputs.retired:
-            self._bands.clear()
-        if outputs.settled_batch is not None:
+        if outputs.settled_batch is not None and len(outputs.settled_batch.times):
+            self._note(outputs.settled_batch.times + outputs.settled_batch.delays)
             delays = np.maximum(outputs.settled_batch.delays[-_DELAYS:], 0) / 1000
             self._delays = np.concatenate([self._delays, delays])[-_DELAYS:]
             if self._reference is not None:
                 self._reference.take(processor, outputs.settled_batch)
+
+    def _note(self, times: Integers) -> None:
+        """Note the event times of labels."""
+        self.labels += len(times)
+        latest = int(np.max(times))
+        self.latest = latest if self.latest is None else max(self.latest, latest)
 
     def delay(self) -> float | None:
         """Return the median delay of the last labels, in seconds of event time."""
@@ -95,14 +103,10 @@ class Observer:
         """Return the models as they are now, the worst first: slow with many."""
         return model_statuses(self.monitors())
 
-    def view(self, key: Key) -> ModelView | None:
-        """Return what a page shows of a model and segment; None if there is no such model."""
-        found = self._found(key)
-        if not found:
-            return None
-        while len(self._bands) >= _BANDS and key not in self._bands:
-            del self._bands[next(iter(self._bands))]
-        return self._model(found, [key]).view(self._bands.setdefault(key, BandCache()))
+    def total(self, key: Key) -> TaskMonitor | None:
+        """Return the monitor of a model, of all processors together; None without the model."""
+        monitors = [monitor for _, monitor in self._found(key)]
+        return type(monitors[0]).total(monitors) if monitors else None
 
     def monitors(self) -> dict[Key, list[TaskMonitor]]:
         """Return the monitors of each model, one a processor that has it."""

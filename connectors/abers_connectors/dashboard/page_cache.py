@@ -1,4 +1,4 @@
-"""Encoded pages of the live page: each is drawn once, however many readers see it."""
+"""Documents of the live page: each is drawn once, however many readers see it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from abers_connectors.dashboard.live_document import live_document, waiting_document
+from abers_connectors.dashboard.live_document import (
+    LiveDocument,
+    live_document,
+    waiting_document,
+)
 from abers_connectors.http.shared_work import SharedWork
 
 if TYPE_CHECKING:
@@ -25,23 +27,23 @@ class PageCache:
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self._made: OrderedDict[Key | None, tuple[int, bytes]] = OrderedDict()
-        self._drawing = SharedWork[bytes]("live-page")
+        self._made: OrderedDict[Key | None, tuple[int, LiveDocument | None]] = OrderedDict()
+        self._drawing = SharedWork[LiveDocument]("live-page")
 
     def __len__(self) -> int:
         """Return the number of pages kept."""
         return len(self._made)
 
-    async def page(self, key: Key | None) -> bytes:
-        """Return the document of a model and segment: a JSON object, in one line.
+    async def page(self, key: Key | None) -> LiveDocument:
+        """Return the document of a model and segment.
 
         The key None is the one with most labels. All names that no model has share one page.
         """
         frame = self._feed.frame(key)
         if frame is None:
-            return msgspec.json.encode(waiting_document(self._feed))
-        number, page = self._made.get(frame.key, (0, b""))
-        if number != frame.number:
+            return waiting_document(self._feed)
+        number, page = self._made.get(frame.key, (0, None))
+        if page is None or number != frame.number:
             page = await self._drawing.get((frame.number, frame.key), partial(self._draw, frame))
             self._made[frame.key] = frame.number, page
         self._made.move_to_end(frame.key)
@@ -53,6 +55,6 @@ class PageCache:
         """Draw no more."""
         self._drawing.close()
 
-    def _draw(self, frame: Frame) -> bytes:
+    def _draw(self, frame: Frame) -> LiveDocument:
         with self._feed.budget.spent(drawing=True):
-            return msgspec.json.encode(live_document(self._feed.title, frame))
+            return live_document(self._feed.title, self._feed.zone, frame)

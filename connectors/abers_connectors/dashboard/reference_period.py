@@ -1,4 +1,4 @@
-"""Reference period of a stream: its predictions, drawn beside those of the whole stream."""
+"""Reference period of a stream: its predictions, scored as those of the whole stream."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from abers.monitoring import event_time, is_date
 from abers.stream import make_task
-from abers.stream.columns import by_key
+from abers.stream.key_groups import by_key
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection
 
-    from abers.monitoring import Figure, TaskMonitor
+    from abers.monitoring import TaskMonitor
     from abers.stream import Processor, SettledBatch
     from abers_connectors.dashboard.models import Key
     from abers_connectors.replay.options import Period
@@ -28,26 +28,6 @@ class Reference(NamedTuple):
 
     name: str
     monitor: TaskMonitor
-
-    def beside(self, figures: Iterable[Figure]) -> Iterator[Figure]:
-        """Yield figures, those of reliability with the lines of the period."""
-        own = {one.id: one for one in self.monitor.figures()}
-        for one in figures:
-            if one.kind == "corp" and one.id in own:
-                yield self._both(one, own[one.id])
-            else:
-                yield one
-
-    def _both(self, figure: Figure, mine: Figure) -> Figure:
-        data = dict(figure.data)
-        for part in ("views", "counts"):
-            named = {f"{view}, {self.name}": one for view, one in mine.data[part].items()}
-            data[part] = {**data[part], **named}
-        return figure._replace(
-            data=data,
-            caption=f"{figure.caption} Dotted lines are of {self.name}.",
-            rows=[*figure.rows, *([f"{row[0]}, {self.name}", *row[1:]] for row in mine.rows)],
-        )
 
 
 class ReferencePeriod:

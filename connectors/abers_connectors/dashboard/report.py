@@ -7,13 +7,10 @@ the same report.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-import abers
 from abers.monitoring import (
     BinaryMonitor,
     RegressionMonitor,
@@ -21,8 +18,9 @@ from abers.monitoring import (
     experts,
     recent_windows,
 )
-from abers.stream.settings import CALIBRATORS
+from abers.pages.blocks import record
 from abers_connectors.dashboard.model_list import ListedModel
+from abers_connectors.dashboard.replay_document import replay_document
 from abers_connectors.replay.summary import expert_numbers, finite, total_monitor
 from abers_connectors.replay.verdict_text import (
     loss_record,
@@ -37,18 +35,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.monitoring import Diagram, Evidence, TaskMonitor
-    from abers.stream.processor import Processor
-    from abers_connectors.config.value_types import Lateness
+    from abers.stream import Alarm
+    from abers_connectors.dashboard.finished_replay import FinishedReplay
     from abers_connectors.dashboard.model_history import JoinedHistory
     from abers_connectors.dashboard.models import Key, ModelStatus
-    from abers_connectors.dashboard.observer import ObservedModel, Observer
-    from abers_connectors.replay.summary import Summary
-    from abers_connectors.sources.base import Source
+    from abers_connectors.dashboard.observer import ObservedModel
 
-__all__ = ["NO_FINDINGS", "FinishedReplay"]
+__all__ = ["NO_FINDINGS", "report_numbers"]
 
 NO_FINDINGS: dict[str, Any] = {
     "labels": 0,
+    "answers": None,
     "raw": None,
     "calibrated": None,
     "mean_width": None,
@@ -74,74 +71,45 @@ _SEVERAL = 2  # models
 _FIRST = 100  # models of a report with figures and numbers of their own
 
 
-class FinishedReplay(NamedTuple):
-    """All that is known of a replay at its end, for a report."""
+def report_numbers(run: FinishedReplay) -> dict[str, Any]:
+    """Return the report of a replay as its JSON has it."""
+    some = total_monitor(run.processors) is not None
+    whole = _findings(*run.observer.whole()[:2], run.zone) if some else NO_FINDINGS
+    found = whole | {"labels": run.summary.labels} | run.facts()
+    found["zone"] = run.zone
+    found["blocks"] = record(replay_document(run, folds=0))
+    models, statuses = _models(run)
+    if models:
+        monitors, rest = run.observer.monitors(), statuses[len(models) :]
+        found["models"] = [
+            _findings(one.monitor, one.history, run.zone) | {"model": model, "segment": segment}
+            for (model, segment), one in models.items()
+        ]
+        found["models_left_out"] = len(rest)
+        found["left_out"] = [
+            msgspec.to_builtins(ListedModel.of(one)) | _scores(_total(monitors[one.key]))
+            for one in rest
+        ]
+    return found
 
-    title: str  # command-line arguments that named the stream
-    delay: Lateness | None  # of the labels; None if a configuration sets it
-    source: Source
-    processors: Sequence[Processor]
-    summary: Summary
-    observer: Observer  # of the processors
 
-    def models(self) -> tuple[dict[Key, ObservedModel], list[ModelStatus]]:
-        """Return the worst models, and the status of all; none if the only one is the whole."""
-        if len(statuses := self.observer.models()) < _SEVERAL:
-            return {}, []
-        return {one.key: self.observer.observed(one.key) for one in statuses[:_FIRST]}, statuses
-
-    def facts(self) -> dict[str, Any]:
-        """Return what was replayed; files are named without their directories."""
-        settings, summary = self.processors[0].settings, self.summary
-        counters = Counter[str]()
-        for one in self.processors:
-            counters.update(one.counters)
-        return {
-            "abers": abers.__version__,
-            "stream": Path(self.title).name,
-            "inputs": " and ".join(Path(name).name for name in self.source.name.split(" and ")),
-            "task": settings.task,
-            "calibrator": settings.calibrator or CALIBRATORS[settings.task][0],
-            "delay": None if self.delay is None else str(self.delay),
-            "settings": msgspec.to_builtins(settings),
-            "records": summary.records,
-            "dead_letters": summary.dead_letters,
-            "observations": summary.observations,
-            "waiting": summary.waiting,
-            "losses": summary.losses,
-            "unlabelled": summary.unlabelled,
-            "notes": summary.notes,
-            "counters": dict(counters),
-        }
-
-    def numbers(self) -> dict[str, Any]:
-        """Return the report as its JSON has it."""
-        some = total_monitor(self.processors) is not None
-        whole = _findings(*self.observer.whole()[:2]) if some else NO_FINDINGS
-        found = whole | {"labels": self.summary.labels} | self.facts()
-        models, statuses = self.models()
-        if models:
-            monitors, rest = self.observer.monitors(), statuses[len(models) :]
-            found["models"] = [
-                _findings(one.monitor, one.history) | {"model": model, "segment": segment}
-                for (model, segment), one in models.items()
-            ]
-            found["models_left_out"] = len(rest)
-            found["left_out"] = [
-                msgspec.to_builtins(ListedModel.of(one)) | _scores(_total(monitors[one.key]))
-                for one in rest
-            ]
-        return found
+def _models(run: FinishedReplay) -> tuple[dict[Key, ObservedModel], list[ModelStatus]]:
+    """Return the worst models, and the status of all; none if the only one is the whole."""
+    if len(statuses := run.observer.models()) < _SEVERAL:
+        return {}, []
+    return {one.key: run.observer.observed(one.key) for one in statuses[:_FIRST]}, statuses
 
 
 def _total(monitors: Sequence[TaskMonitor]) -> TaskMonitor:
     return type(monitors[0]).total(monitors)
 
 
-def _findings(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:
+def _findings(monitor: TaskMonitor, history: JoinedHistory, zone: str) -> dict[str, Any]:
     """Return the numbers of the predictions of a monitor and a history."""
+    answers = monitor.answers(zone)
     found = {
         "labels": monitor.count,
+        "answers": None if answers is None else answers.record(),
         **_scores(monitor),
         "mean_width": monitor.mean_width if math.isfinite(monitor.mean_width) else None,
         "over_time": [
@@ -166,19 +134,17 @@ def _findings(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:
             for labels, time, found in history.experts
         ],
         "evidence": [one._asdict() for one in history.evidence],
-        "alarms": [
-            {
-                "labels": labels,
-                "view": one.view,
-                "episode": one.episode,
-                "time": one.time,
-                "log_wealth": one.log_wealth,
-                "message": one.message,
-            }
-            for labels, one in history.alarms
-        ],
+        "alarms": [{"labels": labels, **_alarm(one)} for labels, one in history.alarms],
     }
     return NO_FINDINGS | found | _of_task(monitor, history)
+
+
+def _alarm(one: Alarm) -> dict[str, Any]:
+    """Return an alarm; `since_labels` is the number of labels since the fault began."""
+    names = ("view", "episode", "time", "log_wealth", "message")
+    shift = ("fault", "since", "outcome", "promised", "came")
+    found = {name: getattr(one, name) for name in (*names, *shift)}
+    return found | {"since_labels": one.labels}
 
 
 def _scores(monitor: TaskMonitor) -> dict[str, Any]:
@@ -208,9 +174,7 @@ def _of_task(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:
         return {
             "reliability": {name: [one._asdict() for one in v.bins()] for name, v in views.items()},
             "diagrams": {
-                name: _diagram(name, view.reliability.diagram())
-                for name, view in views.items()
-                if view.reliability is not None
+                name: _diagram(name, view.reliability.diagram()) for name, view in views.items()
             },
         }
     if isinstance(monitor, RegressionMonitor):

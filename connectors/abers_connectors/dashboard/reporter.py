@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from abers.pages.html import page
 from abers_connectors.dashboard.observer import Observer
-from abers_connectors.dashboard.report import FinishedReplay
+from abers_connectors.dashboard.replay_document import comparison_document, replay_document
+from abers_connectors.dashboard.report import report_numbers
 from abers_connectors.files.formats import is_stream
 from abers_connectors.replay.options import report_format
 from abers_connectors.replay.parallel_run import ParallelRun
@@ -20,13 +22,11 @@ from abers_connectors.replay.run import Run
 from abers_connectors.sinks.destination import OutputStream, WholeFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from abers_connectors.config.value_types import Lateness
+    from abers_connectors.dashboard.finished_replay import FinishedReplay
     from abers_connectors.replay.options import Period
     from abers_connectors.replay.run import BaseRun
-    from abers_connectors.replay.summary import Summary
-    from abers_connectors.sources.base import Source
 
 __all__ = ["Reporter"]
 
@@ -37,20 +37,12 @@ _EVENTS = 16_384  # that several workers process between two points of evidence 
 class Reporter:
     """Observer of a run that writes a report of it, in a `with` block.
 
-    A page has the reference period beside the whole run.
-
-    The suffix of the path makes it a page or JSON; another suffix is a ParameterError, and a page
-    without plotly or Jinja2 a MissingExtraError.
+    A page has the scores of the reference period too. The suffix of the
+    path makes it a page or JSON; another suffix is a ParameterError.
     """
 
     def __init__(self, path: str, reference: Period | None = None) -> None:
-        self._encode: Callable[[Mapping[str, FinishedReplay]], bytes] = _json
-        if report_format(path) == "html":
-            from abers_connectors.dashboard.report_page import (  # noqa: PLC0415 - imports the extra
-                ReportPage,
-            )
-
-            self._encode = ReportPage().encode
+        self._encode = _page if report_format(path) == "html" else _json
         self.path, self._reference = path, reference
         self._file = OutputStream(path) if is_stream(path) else WholeFile(path)
 
@@ -65,19 +57,16 @@ class Reporter:
 
     def watch(self, running: BaseRun) -> None:
         """Observe what passes from now on; several workers have no reference period."""
-        self._run, self._observer = running, Observer(self._reference)
+        self.run, self._observer = running, Observer(self._reference)
         if isinstance(running, Run):
             running.observers.append(partial(self._observer.take, running.processor))
         if isinstance(running, ParallelRun):
             running.at_once = _EVENTS
 
-    def finished(
-        self, title: str, source: Source, summary: Summary, delay: Lateness | None
-    ) -> FinishedReplay:
-        """Return what is known of the run that was observed; see `FinishedReplay`."""
-        processors = self._run.processors
-        self._observer.hold(dict(enumerate(processors)))
-        return FinishedReplay(title, delay, source, processors, summary, self._observer)
+    def observer(self) -> Observer:
+        """Return the observer of the run, at its end."""
+        self._observer.hold(dict(enumerate(self.run.processors)))
+        return self._observer
 
     def write(self, runs: Mapping[str, FinishedReplay]) -> None:
         """Write the report of a run, or of several by the names of their calibrators."""
@@ -85,7 +74,14 @@ class Reporter:
         self._file.close()
 
 
+def _page(runs: Mapping[str, FinishedReplay]) -> bytes:
+    if len(runs) > 1:
+        return page(comparison_document(runs)).encode()
+    (run,) = runs.values()
+    return page(replay_document(run)).encode()
+
+
 def _json(runs: Mapping[str, FinishedReplay]) -> bytes:
-    found = {name: run.numbers() for name, run in runs.items()}
+    found = {name: report_numbers(run) for name, run in runs.items()}
     whole = next(iter(found.values())) if len(found) == 1 else {"calibrators": found}
     return msgspec.json.encode(whole)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["serving"]
 
-_PAGE = ("plotly", "jinja2")  # libraries of the live page
 _PATIENCE = 10.0  # seconds for a request to arrive
 _WAITING = 128  # connections that wait to be taken: fewer than are open at once
 _END = 5.0  # seconds for the thread to end
@@ -48,7 +47,7 @@ def serving(
     use; a ConfigError, if there is no such host, the port may not be used, or the token cannot be
     sent; a MissingExtraError, if a library is not installed.
     """
-    for module in ("starlette", "uvicorn", "prometheus_client", *(_PAGE if feed else ())):
+    for module in ("starlette", "uvicorn", "prometheus_client"):
         extra(module, "a section [http]", "http")
     with ExitStack() as stack:
         app = _app(http, status, feed, stack)

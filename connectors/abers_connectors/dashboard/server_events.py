@@ -1,4 +1,4 @@
-"""Server-sent events: the newest page to each reader, and nothing else.
+"""Server-sent events: to each reader the parts of the newest page that changed, and nothing else.
 
 There is no queue. A slow reader misses pages and gets the newest one when there is room again; a
 reader that reads nothing is disconnected by the server's time limit.
@@ -10,10 +10,14 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec.structs import replace
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Send
 
     from abers_connectors.dashboard.feed import Feed
+    from abers_connectors.dashboard.live_document import LiveDocument
     from abers_connectors.dashboard.models import Key
     from abers_connectors.dashboard.page_cache import PageCache
 
@@ -34,6 +38,7 @@ class EventStreams:
     def __init__(self, feed: Feed, pages: PageCache) -> None:
         self._feed, self._pages = feed, pages
         self._open = 0
+        self._newest: tuple[LiveDocument | None, LiveDocument | None, bytes] = None, None, b""
 
     @property
     def full(self) -> bool:
@@ -61,19 +66,41 @@ class EventStreams:
         self, key: Key | None, disconnected: asyncio.Task[None], changed: asyncio.Event, send: Send
     ) -> None:
         """Send the page at once and after each change, until the reader or the feed ends."""
-        last = b""
+        last: LiveDocument | None = None
         await send(_body(b"retry: 2000\n\n"))
         while not (disconnected.done() or self._feed.closed):
             changed.clear()
             page = await self._pages.page(key)
-            if page != last:
-                await send(_body(b"event: page\ndata: " + page + b"\n\n"))
+            if last is None or not _same(page, last):
+                await send(_body(self._event(page, last)))
                 last = page
             try:
                 await asyncio.wait_for(changed.wait(), _SILENCE)
             except TimeoutError:
                 await send(_body(b": still here\n\n"))
         await send({"type": "http.response.body", "body": b""})
+
+    def _event(self, page: LiveDocument, last: LiveDocument | None) -> bytes:
+        """Return an event, which is encoded once for all readers that have the same page."""
+        known, before, event = self._newest
+        if known is not page or before is not last:
+            data = msgspec.json.encode(_since(page, last))
+            event = b"event: page\ndata: " + data + b"\n\n"
+            self._newest = page, last, event
+        return event
+
+
+def _same(page: LiveDocument, last: LiveDocument) -> bool:
+    """Return whether a reader sees the same: it counts the age of the last label itself."""
+    return page == replace(last, age=page.age)
+
+
+def _since(page: LiveDocument, last: LiveDocument | None) -> LiveDocument:
+    """Return a page with only the parts that differ from those that the reader has."""
+    if last is None:
+        return page
+    parts = {key: one for key, one in page.parts.items() if one != last.parts.get(key)}
+    return replace(page, parts=parts)
 
 
 async def _disconnected(receive: Receive, changed: asyncio.Event) -> None:

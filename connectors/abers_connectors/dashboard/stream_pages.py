@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abers.stream import Outputs, Processor
-    from abers_connectors.replay.options import Period
     from abers_connectors.runtime.status import Status
     from abers_connectors.runtime.task import BatchResult, StreamTask
 
@@ -35,14 +34,19 @@ class ServicePage:
     """Live page of a service: what it has committed, and its status.
 
     It is updated after each commit and after each turn of the loop. Its feed has the frames for the
-    server.
+    server. Dates are in the zone.
     """
 
     def __init__(
-        self, app: str, status: Status, *, clock: Callable[[], float] = time.monotonic
+        self,
+        app: str,
+        status: Status,
+        zone: str = "UTC",
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._status, self._observer = status, Observer(index=status.models)
-        self.feed = Feed(app, self._observer, self._counts, clock=clock)
+        self.feed = Feed(app, self._observer, self._counts, zone=zone, clock=clock)
 
     def take(self, task: StreamTask, result: BatchResult) -> None:
         """Add what was committed."""
@@ -60,7 +64,8 @@ class ServicePage:
         gauges = view.gauges.values()
         clocks = [one.clock for one in gauges if one.clock is not None]
         return StreamCounts(
-            events=view.counts.records.total(),
+            observations=view.counts.records["observations"],
+            labels=view.counts.records["labels"],
             dead=dict(view.counts.dead),
             waiting=(sum(one.pending for one in gauges), sum(one.early for one in gauges)),
             lag=sum(view.lags.values()),
@@ -74,13 +79,14 @@ class ServicePage:
 class ReplayPage:
     """Live page of a replay, served in a `with` block on a free port of this machine.
 
-    The title is the stream; of a path the page shows the name of the file. A replay without a pace
+    The title is the stream; of a path the page shows the name of the file. Dates are in the zone. A
+    replay without a pace
     is only processed in smaller batches, so that there is something to see.
     """
 
-    def __init__(self, title: str, reference: Period | None = None) -> None:
-        self._observer = Observer(reference)
-        self._feed = Feed(Path(title).name, self._observer, self._counts)
+    def __init__(self, title: str, zone: str = "UTC") -> None:
+        self._observer = Observer()
+        self._feed = Feed(Path(title).name, self._observer, self._counts, zone=zone)
         self._processors: Sequence[Processor] = ()
         self._dead: Mapping[str, int] = {}
         self._fraction: Callable[[], float | None] = lambda: None
@@ -133,7 +139,8 @@ class ReplayPage:
     def _counts(self) -> StreamCounts:
         counters = [one.counters for one in self._processors]
         return StreamCounts(
-            events=sum(one["observations"] + one["labels_in"] for one in counters),
+            observations=sum(one["observations"] for one in counters),
+            labels=sum(one["labels_in"] for one in counters),
             dead=dict(self._dead),
             waiting=self._observer.waiting(),
             read=self._fraction(),

@@ -91,7 +91,7 @@ def open_worker(
             application=kafka.application_id,
             process=kafka.group_instance_id,
         )
-        page = ServicePage(kafka.application_id, status)
+        page = ServicePage(kafka.application_id, status, config.input.timezone or "UTC")
         if config.http.enabled:
             url = stack.enter_context(serving(config.http, status, page.feed))
             _log.info("health, metrics and the live page at %s/", url)

@@ -23,6 +23,7 @@ from abers.stream.times import TimeReader
 from abers_connectors import terminal
 from abers_connectors.config.model import load
 from abers_connectors.config.sections import dead_letters_beside
+from abers_connectors.dashboard.finished_replay import FinishedReplay, observed
 from abers_connectors.dashboard.stream_pages import ReplayPage
 from abers_connectors.files import aliases
 from abers_connectors.files.formats import STANDARD
@@ -44,8 +45,9 @@ from abers_connectors.sinks.registry import open_sink
 from abers_connectors.state_key import KEYLESS, state_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
+    from abers.pages.blocks import Detail
     from abers.stream import Outputs, Processor
     from abers_connectors.config.model import Config
     from abers_connectors.config.sections import KafkaSection
@@ -134,10 +136,10 @@ class _Progress(NamedTuple):
     fraction: Callable[[], float | None]
 
 
-def replay(options: ReplayOptions, *, as_json: bool = False) -> None:
-    """Run a replay of topics, and print its summary.
+def replay(options: ReplayOptions, *, as_json: bool = False, detail: Detail = "usual") -> None:
+    """Run a replay of topics, and print its answers, or its summary as JSON.
 
-    As JSON, the summary goes to standard error if the predictions go to standard output.
+    They go to standard error if the predictions go to standard output.
     """
     config = load(options.stream)
     kafka = _section(config, options)
@@ -149,7 +151,8 @@ def replay(options: ReplayOptions, *, as_json: bool = False) -> None:
     with ExitStack() as last:
         with ExitStack() as stack:
             reprocessor = _reprocessor(config, kafka, options, pace, stack)
-            page = last.enter_context(ReplayPage(options.stream)) if options.live else None
+            zone = config.input.timezone or "UTC"
+            page = last.enter_context(ReplayPage(options.stream, zone)) if options.live else None
             running = stack.enter_context(_opened(config, kafka, output, reprocessor, options))
             counts = running.run() if page is None else _with_page(running, page, pace)
             progress = _Progress(options.from_ or kafka.observations, reprocessor.fraction)
@@ -162,7 +165,15 @@ def replay(options: ReplayOptions, *, as_json: bool = False) -> None:
             key = state_key(file=config.state.key_file)
             _save(saved, kafka.application_id, reprocessor, key)
         summary = _summary_of_replay(running, seconds)
-        _print(summary, reprocessor.processors, options, output, as_json=as_json)
+        if as_json:
+            typer.echo(msgspec.json.encode(summary), err=output == STANDARD)
+        else:
+            zone = config.input.timezone or "UTC"
+            processors = reprocessor.processors
+            run = FinishedReplay(
+                options.stream, None, progress.name, zone, processors, summary, observed(processors)
+            )
+            _print(run, options, output, detail)
         if page is not None:
             page.stay()
 
@@ -333,22 +344,11 @@ def _summary_of_replay(running: TopicReplay, seconds: float) -> Summary:
     return msgspec.structs.replace(summary, alarms=running.alarms)
 
 
-def _print(
-    summary: Summary,
-    processors: Sequence[Processor],
-    options: ReplayOptions,
-    output: str,
-    *,
-    as_json: bool,
-) -> None:
-    """Print the summary of a replay, as JSON or as tables."""
-    if as_json:
-        typer.echo(msgspec.json.encode(summary), err=output == STANDARD)
-        return
-    terminal.show_summary(summary, options.stream)
-    terminal.show_models(processors)
-    terminal.show_outputs(summary, {"predictions": output, "dead_letters": _beside(output)})
-    if options.save_state is not None:
+def _print(run: FinishedReplay, options: ReplayOptions, output: str, detail: Detail) -> None:
+    """Print answers, notes, and where the outputs and the state are."""
+    outputs = {"predictions": output, "dead_letters": _beside(output)}
+    terminal.show_finished(run, outputs, detail)
+    if options.save_state is not None and detail != "answers":
         terminal.say(
             f"The state is in {options.save_state}; start a service from it by "
             f"abers run {options.stream} --initial-state {options.save_state}"

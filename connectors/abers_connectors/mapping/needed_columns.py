@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ParameterError
 from abers.stream.fields import root
+from abers.stream.readers import number
 from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from abers.stream.schema import Schema
 
-__all__ = ["require_columns"]
+__all__ = ["column_meant", "require_columns"]
 
 
 def require_columns(schema: Schema, name: str, columns: Sequence[str]) -> None:
@@ -25,7 +27,7 @@ def require_columns(schema: Schema, name: str, columns: Sequence[str]) -> None:
         roots = [root(path) for path in paths]
         if any(not names or not set(names).isdisjoint(columns) for names in roots):
             continue
-        hint = next(filter(None, (did_you_mean(path, columns) for path in paths)), "")
+        hint = next(filter(None, (column_meant(path, columns) for path in paths)), "")
         msg = (
             f"{name} has no column {' or '.join(paths)}; its columns are "
             f"{', '.join(columns)}; name the right one in [input.fields]{hint}"
@@ -39,3 +41,19 @@ def require_columns(schema: Schema, name: str, columns: Sequence[str]) -> None:
                 "[input.fields], or rename it"
             )
             raise ParameterError(msg)
+
+
+def column_meant(path: str, columns: Sequence[str]) -> str:
+    """Return the end of a message about a missing column: a guess, or the empty string.
+
+    Examples
+    --------
+    >>> column_meant("score", ["id", "scores"]), column_meant("score", ["id", "p"])
+    ('; did you mean scores?', '')
+    >>> column_meant("score", ["0.25", "1"])
+    '; is the first line a record? Then write the names of the columns above it'
+    """
+    hint = did_you_mean(path, columns)
+    if hint or not any(math.isfinite(number(one)) for one in columns):
+        return hint
+    return "; is the first line a record? Then write the names of the columns above it"

@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 import abers
 from abers.monitoring import TESTS
+from abers_connectors.metrics.answer_cache import AnswerCache
 from abers_connectors.metrics.definitions import METRICS, Definition
 from abers_connectors.metrics.labels import LabelCache
 from abers_connectors.runtime.model_totals import BINS, PIT_BOUNDS, WIDTH_BOUNDS
@@ -49,6 +50,7 @@ def registry_of(status: Status) -> CollectorRegistry:
 class _Service(Collector):
     def __init__(self, status: Status) -> None:
         self._status, self._of_process = status, ProcessCollector(registry=None)
+        self._answers = AnswerCache()
         self._labels = LabelCache({"application": status.application, "process": status.process})
 
     def describe(self) -> list[Metric]:
@@ -62,6 +64,7 @@ class _Service(Collector):
         rows = _rows(view) | _calibration(view.counts.model_totals)
         yield from (one.family(rows[one.name], labels) for one in METRICS)
         yield from _gauges(view, labels)
+        yield from self._answers.metrics(view.answer_sums, labels)
         yield from map(labels.complete, self._of_process.collect())
 
 

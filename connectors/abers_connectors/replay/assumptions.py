@@ -60,7 +60,9 @@ def _ends_of_scores(options: ReplayOptions, job: Job) -> tuple[float, float] | N
     if job.settings.task != "binary" or not is_rereadable(options.stream):
         return None
     first = job.source.first() if isinstance(job.source, DelayedLabels) else None
-    scores = None if first is None else first.events.scores
+    if first is None or first.bad:  # the run says what is wrong
+        return None
+    scores = first.events.scores
     if scores is None or scores.dtype.kind != "f" or not len(scores):
         return None
     return float(scores.min()), float(scores.max())

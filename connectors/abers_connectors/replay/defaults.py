@@ -18,6 +18,7 @@ from abers.stream.settings import LARGEST_TIME
 from abers_connectors.config import model as configuration
 from abers_connectors.config.sections import LimitsSection
 from abers_connectors.files.formats import scheme_of
+from abers_connectors.mapping.needed_columns import column_meant
 from abers_connectors.replay.column_names import REQUIRED, USUAL_NAMES, usual_column
 from abers_connectors.replay.job import Job, unchecked_job
 from abers_connectors.replay.options import given
@@ -26,7 +27,7 @@ from abers_connectors.sources.data_files import is_table
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.registry import SOURCES, is_dataset, is_rereadable, open_source
 from abers_connectors.sources.river_datasets import RiverDataset
-from abers_connectors.suggestions import did_you_mean, no_such_file
+from abers_connectors.suggestions import no_such_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -258,6 +259,6 @@ def _require_column(field: str, column: str, known: Sequence[str], stream: str) 
         option = f"--{field.replace('_', '-')}"
         msg = (
             f"{stream} has no column {column}; its columns are {', '.join(known)}; "
-            f"name the right one with {option}{did_you_mean(column, known)}"
+            f"name the right one with {option}{column_meant(column, known)}"
         )
         raise ParameterError(msg)

@@ -9,10 +9,7 @@ from abers.monitoring import event_time
 if TYPE_CHECKING:
     from abers.monitoring import Evidence
 
-__all__ = ["VIEWS", "status_text"]
-
-VIEWS = {"raw": "raw scores", "calibrated": "served predictions"}
-"""Names of the views that are tested."""
+__all__ = ["status_text"]
 
 
 def status_text(test: Evidence) -> str:

@@ -2,17 +2,19 @@
 
 A second input has labels only. Without one, the records of the first are observations with their
 labels if there is a delay or a field of the label's time, and otherwise observations and labels as
-they came. Labelled observations, and each of two inputs, are in the order of time, or are sorted.
+they came, unless that is newest first. Labelled observations, and each of two inputs, are in the
+order of time, or are sorted.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ConfigError
 from abers_connectors.config.rules import format_of
 from abers_connectors.config.value_types import Lateness
+from abers_connectors.sources.arrivals import ArrivalLog
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.merge import MergedSource
@@ -21,9 +23,13 @@ from abers_connectors.sources.registry import is_read_once, open_source
 from abers_connectors.sources.sort_commands import sort_remedy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abers.stream.fields import Fields
     from abers.stream.schema_columns import Kind
     from abers_connectors.config.model import Config
     from abers_connectors.sources.base import Source
+    from abers_connectors.sources.ordered import Counted
 
 __all__ = ["open_input", "open_inputs"]
 
@@ -39,20 +45,27 @@ def open_inputs(config: Config) -> Source:
         return DelayedLabels(ordered, count=delay.observations, span=delay.span)
     if second is not None:
         return MergedSource([_ordered(config, first), _ordered(config, second)])
-    return open_input(config, first)
+    source = open_input(config, first)
+    return ArrivalLog(source, _remedy(config, source, config.fields()), **_limits(config, source))
 
 
 def _ordered(config: Config, name: str) -> OrderedSource:
     """Return an input in the order of time; what is read once is not read ahead."""
     source, second = open_input(config, name), name == config.input.labels
     fields = config.label_fields() if second else config.fields()
-    return OrderedSource(
-        source,
-        partial(sort_remedy, source, fields.time, config.input.format),
-        lateness=config.limits.allowed_lateness,
-        labels=second,
-        bounds=Bounds(0, 0) if is_read_once(source) else Bounds(),
-    )
+    limits = _limits(config, source)
+    counted: Counted = "labels" if second else "observations"
+    return OrderedSource(source, _remedy(config, source, fields), counted=counted, **limits)
+
+
+def _remedy(config: Config, source: Source, fields: Fields) -> Callable[[str], str]:
+    return partial(sort_remedy, source, fields.time, config.input.format)
+
+
+def _limits(config: Config, source: Source) -> dict[str, Any]:
+    """Return how far a row may be behind, and what is held to sort; none of what is read once."""
+    bounds = Bounds(0, 0) if is_read_once(source) else Bounds()
+    return {"lateness": config.limits.allowed_lateness, "bounds": bounds}
 
 
 def open_input(config: Config, name: str) -> Source:

@@ -14,7 +14,6 @@ from abers_connectors.files.aliases import FileUse, require_apart
 from abers_connectors.files.formats import is_stream
 from abers_connectors.replay.file_checks import files_of, require_files
 from abers_connectors.replay.inputs import open_inputs
-from abers_connectors.replay.parallel_run import ParallelRun
 from abers_connectors.replay.run import BaseRun, DeadLetterLimit, Run, at_once, row_types
 from abers_connectors.replay.state_file import StateFile
 from abers_connectors.sinks.base import LazySink, SinkOptions
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from abers.stream import Events
     from abers_connectors.config.model import Config
+    from abers_connectors.replay.parallel_run import ParallelRun
     from abers_connectors.sinks.base import Sink
     from abers_connectors.sources.base import Source
 
@@ -42,6 +42,7 @@ class Job(NamedTuple):
     every: int = 100_000  # records between two saves of the state
     others: tuple[FileUse, ...] = ()  # must not change: inputs, configuration, another run's files
     beside: bool = False  # whether the path of dead letters is derived from that of predictions
+    zone: str = "UTC"  # IANA zone of the times of the input, in which people read them
     workers: int = 1  # processes that share the models; several need a source to read again
 
     def require_apart(self, report: str | None = None) -> None:
@@ -84,6 +85,10 @@ class Job(NamedTuple):
 
     def _parallel(self, say: Callable[[str], object]) -> ParallelRun:
         """Open all outputs, and return the run of several workers."""
+        from abers_connectors.replay.parallel_run import (  # noqa: PLC0415 - imports multiprocessing
+            ParallelRun,
+        )
+
         return ParallelRun(
             self.source,
             self.settings,
@@ -165,6 +170,7 @@ def unchecked_job(config: Config) -> Job:
         config.state.snapshot_every,
         tuple(use for use in files_of(config) if use.reads),
         output.dead_letters is None,
+        config.input.timezone or "UTC",
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from abers.stream import Outputs
-from abers.stream.columns import Rows
+from abers.stream.rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers.monitoring import measure
+from abers.pages.methods import methods_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["left_out", "number", "score_cell", "score_labels", "trusted"]
 
 _LARGE = 100.0
-_TRUSTED = 0.01  # weight
 _PLAIN = 0.001, 1e9  # outside, four decimals are too few or too many
 
 
@@ -65,29 +65,31 @@ def left_out(means: Means, labels: int) -> list[str]:
     Examples
     --------
     >>> print(*left_out({"crps": 0.25, "crps_infinite": 3}, 50))
-    The CRPS leaves out 3 of 50 predictions whose loss is infinite, as while few labels are held.
+    3 of 50 predictions had an infinite CRPS; they are not in its mean.
     """
     known = ((measure(name), means.get(f"{name}_infinite")) for name in means)
     return [
-        f"The {one.label} leaves out {infinite:,.0f} of {labels:,} predictions whose loss is "
-        "infinite, as while few labels are held."
+        f"{infinite:,.0f} of {labels:,} predictions had an infinite {one.label}; they are not in "
+        "its mean."
         for one, infinite in known
         if one is not None and one.finite and infinite
     ]
 
 
 def trusted(experts: Mapping[str, Mapping[str, float | None]]) -> str:
-    """Return a sentence that names the experts with weight, the largest first; empty if none has.
+    """Return which method has most weight; empty if none has any.
 
     Examples
     --------
-    >>> trusted({"raw": {"weight": 0.2, "loss": 70.0}, "platt": {"weight": 0.8, "loss": 60.0}})
-    'Trusted at the end: platt 80 %, raw 20 %.'
+    >>> trusted({"raw": {"weight": 0.2, "loss": 70.0}, "jumper": {"weight": 0.8, "loss": 60.0}})
+    'mostly the method “switching” (80 %)'
     """
-    weights = {name: one["weight"] or 0.0 for name, one in experts.items()}
-    shown = sorted((-weight, name) for name, weight in weights.items() if weight >= _TRUSTED)
-    words = ", ".join(f"{name} {-weight:.0%}".replace("%", " %") for weight, name in shown)
-    return f"Trusted at the end: {words}." if words else ""
+    weights = {name: one["weight"] for name, one in experts.items() if one["weight"]}
+    if not weights:
+        return ""
+    most = max(weights, key=lambda name: weights[name] or 0.0)
+    method = methods_of(experts)[most].name
+    return f"mostly the method “{method}” ({weights[most]:.0%})".replace("%)", " %)")
 
 
 def number(value: float | None) -> str:

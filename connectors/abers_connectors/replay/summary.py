@@ -60,6 +60,7 @@ class Summary(msgspec.Struct, frozen=True):
     events_per_second: float
     waiting: tuple[int, int]  # observations without labels, and labels without observations
     counters: dict[str, int]  # those that are not 0
+    answers: dict[str, Any] | None = None  # the three, with what they are made of
     alarms: list[AlarmRecord] = []
     experts: dict[str, dict[str, float | None]] = {}  # weight and loss, of protected predictions
     alarm_status: dict[str, str] = {}  # by view, of the test that raises alarms
@@ -114,6 +115,7 @@ def summarize(
         mean_width=width if math.isfinite(width) else None,
         events_per_second=events / seconds if seconds > 0 else 0.0,
         waiting=(sum(unlabelled), sum(unmatched)),
+        answers=_answers(whole),
         counters={name: count for name, count in counters.items() if count},
         experts=expert_numbers(trusted),
         alarm_status={
@@ -134,6 +136,11 @@ def summarize(
             )
         ],
     )
+
+
+def _answers(whole: TaskMonitor | None) -> dict[str, Any] | None:
+    found = None if whole is None else whole.answers()
+    return None if found is None else found.record()
 
 
 def total_monitor(processors: Sequence[Processor]) -> TaskMonitor | None:

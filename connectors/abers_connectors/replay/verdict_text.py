@@ -13,20 +13,7 @@ __all__ = [
     "need_sentences",
     "parts_record",
     "verdict_record",
-    "verdict_sentences",
 ]
-
-
-def verdict_sentences(monitor: TaskMonitor) -> dict[str, str]:
-    """Return a sentence for each verdict on the forecasts of a monitor, by what it is about.
-
-    The last one says what calibration saved or cost. There is none without tests.
-    """
-    found = {one.words.subject: one.sentence for one in monitor.verdicts}
-    found |= {one.name: one.sentence for one in monitor.verdict_parts}
-    if (losses := monitor.losses) is not None:
-        found["calibration"] = losses.sentence
-    return found
 
 
 def need_sentences(monitor: TaskMonitor) -> list[str]:

@@ -1,6 +1,6 @@
 """Deserializer of the records of a batch to events.
 
-All records are decoded to raw columns at once, whose bad cells refuse their records alone. If that
+Records are decoded to raw columns together, whose bad cells refuse their records alone. If that
 fails, as a text cannot be decoded, each half is decoded, down to the one record that is bad. So a
 bad record costs a little time, and the result of the others does not depend on it. That also finds
 a record on which abers itself fails (see `poison`): decoding changes no state.
@@ -74,6 +74,11 @@ class DecodedBatch(NamedTuple):
         """Return a batch of one record, on which abers fails."""
         return cls(Events.of([]), [], [(0, INTERNAL_ERROR, why)], [])
 
+    def causes(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the record of each event."""
+        every = len(self.rows) == len(records)
+        return records if every else [records[row] for row in self.rows]
+
     def no_events(self) -> list[tuple[int, str]]:
         """Return row and reason of the records that are no events; see `TOMBSTONE`."""
         dead = [(row, reason) for row, reason, _ in self.dead]
@@ -137,28 +142,33 @@ class Deserializer:
     def decode(self, records: Sequence[Record], inputs: Sequence[int]) -> DecodedBatch:
         """Decode records in the order of processing; inputs are 0 (observations) or 1 (labels)."""
         values = [one.value for one in records]
-        refused = self._refused(records, values)
+        size = _size(values)
         tombstones = []
-        if None in values:
+        if size is None:
             tombstones = [row for row, one in enumerate(values) if one is None]
+            size = sum(map(len, filter(None, values)))
+        refused = self._refused(records, values, size)
         dead = [_row_of_error(row, error) for row, error in refused.items()]
-        which = np.fromiter(inputs, np.int8, len(records))
-        if refused or tombstones:
-            which[[*refused, *tombstones]] = _SKIPPED
+        which = [*inputs]
+        for row in (*refused, *tombstones):
+            which[row] = _SKIPPED
         parts: list[tuple[NDArray[np.int64], Events]] = []
         for number, one in enumerate(self._inputs):
-            some = _Records.of(records, values, which == number)
-            parts.extend(one.read(some, dead))
+            if count := which.count(number):
+                whole = _Records(np.arange(len(which)), records, values, size)
+                some = whole if count == len(which) else whole.of(number, which)
+                parts.extend(one.read(some, dead))
         events, order = _in_order(parts)
-        kept = records if len(order) == len(records) else [records[row] for row in order]
-        stamps = np.fromiter([one.timestamp for one in kept], np.int64, len(kept))
+        decoded = DecodedBatch(events, order, sorted(dead), tombstones)
+        given = [one.timestamp for one in decoded.causes(records)]
+        stamps = np.fromiter(given, np.int64, len(given))
         if self._now is not None:
             arrived = self._now()
             stamps = np.where(stamps < 0, arrived, np.minimum(stamps, arrived))
-        return DecodedBatch(_recorded(events, stamps), order, sorted(dead), tombstones)
+        return decoded._replace(events=_recorded(events, stamps))
 
     def _refused(
-        self, records: Sequence[Record], values: Sequence[bytes | None]
+        self, records: Sequence[Record], values: Sequence[bytes | None], size: int
     ) -> dict[int, BadRecordError]:
         """Return the records that are refused before they are decoded, by their rows."""
         found: dict[int, BadRecordError] = {}
@@ -167,7 +177,7 @@ class Deserializer:
         if BadHeaders in {type(one.headers) for one in records}:
             bad = (row for row, one in enumerate(records) if type(one.headers) is BadHeaders)
             found |= dict.fromkeys(bad, _BAD_HEADERS)
-        if sum(map(len, filter(None, values))) > self._limit:
+        if size > self._limit:
             sizes = [len(one or b"") for one in values]
             large = (row for row, size in enumerate(sizes) if size > self._limit)
             found |= {row: too_large(sizes[row], self._limit) for row in large}
@@ -180,23 +190,34 @@ class _Records(NamedTuple):
     rows: NDArray[np.int64]
     records: Sequence[Record]
     values: Sequence[Any]
+    size: int  # of the values, at most
 
-    @classmethod
-    def of(cls, records: Sequence[Record], values: Sequence[Any], mask: NDArray[np.bool_]) -> Self:
-        """Return the records of a mask."""
-        rows = np.flatnonzero(mask)
-        if len(rows) == len(records):
-            return cls(rows, records, values)
-        kept = mask.tolist()
-        return cls(rows, [*compress(records, kept)], [*compress(values, kept)])
+    def of(self, number: int, inputs: Sequence[int]) -> _Records:
+        """Return the records of an input."""
+        kept = [one == number for one in inputs]
+        records, values = compress(self.records, kept), compress(self.values, kept)
+        return _Records(self.rows[kept], [*records], [*values], self.size)
+
+    def parts(self) -> Iterator[_Records]:
+        """Yield the records in as few parts as can each be decoded at once."""
+        if self.size <= _AT_ONCE:
+            yield self
+            return
+        ends = np.cumsum([*map(len, self.values)])
+        start = before = 0
+        while start < len(ends):
+            end = max(start + 1, int(ends.searchsorted(before + _AT_ONCE, "right")))
+            yield self._slice(start, end)
+            start, before = end, int(ends[end - 1])
 
     def halves(self) -> tuple[_Records, _Records]:
         """Return the first and the second half."""
         half = len(self.rows) // 2
-        return (
-            _Records._make(one[:half] for one in self),
-            _Records._make(one[half:] for one in self),
-        )
+        return self._slice(0, half), self._slice(half, len(self.rows))
+
+    def _slice(self, start: int, end: int) -> _Records:
+        rows, records, values, size = self
+        return _Records(rows[start:end], records[start:end], values[start:end], size)
 
 
 class _InputReader:
@@ -211,9 +232,13 @@ class _InputReader:
         self, some: _Records, dead: list[_DeadRow]
     ) -> Iterator[tuple[NDArray[np.int64], Events]]:
         """Yield the events of some records with their rows; append bad records to `dead`."""
+        for part in some.parts():
+            yield from self._part(part, dead)
+
+    def _part(
+        self, some: _Records, dead: list[_DeadRow]
+    ) -> Iterator[tuple[NDArray[np.int64], Events]]:
         rows = some.rows
-        if not len(rows):
-            return
         try:
             found = self._surely(some) if len(rows) == 1 else self._all(some)
         except BadRecordError as error:
@@ -221,16 +246,14 @@ class _InputReader:
             return
         if found is None:
             for half in some.halves():
-                yield from self.read(half, dead)
+                yield from self._part(half, dead)
             return
         dead.extend((int(rows[row]), reason, detail) for row, reason, detail in found.refused)
         if len(found.rows):
             yield rows[found.rows], found.events
 
     def _all(self, some: _Records) -> Reading | None:
-        """Read records; None if they are too large for one decoding, or it fails."""
-        if sum(map(len, some.values)) > _AT_ONCE:
-            return None
+        """Read records; None if that fails."""
         try:
             return self._reading(some)
         except NO_FAULT_OF_A_RECORD:
@@ -243,7 +266,10 @@ class _InputReader:
             path: Cells(objects([*map(part, some.records)])) for path, part in self._parts.items()
         }
         columns = self._reader.columns(some.values)
-        return self._schema.read({**columns, **parts}, [one.offset for one in some.records])
+        numbers: Sequence[int] = range(len(some.rows))
+        if self._schema.numbered:
+            numbers = [one.offset for one in some.records]
+        return self._schema.read({**columns, **parts}, numbers)
 
     def _surely(self, some: _Records, *, again: bool = False) -> Reading:
         """Read one record; raise a BadRecordError if abers fails on it twice."""
@@ -255,6 +281,14 @@ class _InputReader:
             if not again:
                 return self._surely(some, again=True)
             raise BadRecordError(INTERNAL_ERROR, rejection(some.records[0], error)) from error
+
+
+def _size(values: Sequence[Any]) -> int | None:
+    """Return the bytes of all values; None if one is missing."""
+    try:
+        return sum(map(len, values))
+    except TypeError:
+        return None
 
 
 def _of_value(reads: frozenset[str]) -> frozenset[str]:

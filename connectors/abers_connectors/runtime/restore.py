@@ -19,10 +19,11 @@ from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.task import StreamTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from abers_connectors.runtime.application import Application
-    from abers_connectors.runtime.transport import OffsetRange, Reader, TopicPartition
+    from abers_connectors.runtime.changelog import ChangelogRecord
+    from abers_connectors.runtime.transport import OffsetRange, Reader, Record, TopicPartition
 
 __all__ = ["REBUILD", "CheckedSnapshot", "RestoredTask", "Restorer"]
 
@@ -231,15 +232,10 @@ class Restorer:
         assembler = Assembler(checkpoint.batch)
         for records in self._reader.read(log, checkpoint.changelog_offset, end):
             tick()
-            for record in records:
-                try:
-                    changelog_record = assembler.add(record.value or b"")
-                except StateError as error:
-                    msg = f"{log.at(record.offset)}: {error}"
-                    raise StateError(msg) from None
-                if changelog_record is not None:
-                    task.apply(changelog_record)
-                    task.changelog_written(record.offset + 1)
+            changes = [*_completed(assembler, log, records)]
+            task.apply_many([change for _, change in changes])
+            if changes:
+                task.changelog_written(changes[-1][0] + 1)
 
     def _require_topics(self, task: StreamTask, topics: tuple[str, ...]) -> None:
         """Raise a StateError if an input is another topic than the one that the state has read."""
@@ -282,6 +278,20 @@ class Restorer:
                 f"{REBUILD}"
             )
             raise StateError(msg)
+
+
+def _completed(
+    assembler: Assembler, log: TopicPartition, records: Iterable[Record]
+) -> Iterator[tuple[int, ChangelogRecord]]:
+    """Yield the changelog records that records of the topic complete, with the offset of each."""
+    for record in records:
+        try:
+            change = assembler.add(record.value or b"")
+        except StateError as error:
+            msg = f"{log.at(record.offset)}: {error}"
+            raise StateError(msg) from None
+        if change is not None:
+            yield record.offset, change
 
 
 def _in_background(load: Callable[[], StreamTask], tick: Callable[[], None]) -> StreamTask:

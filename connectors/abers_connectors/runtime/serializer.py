@@ -112,7 +112,7 @@ class Serializer:
         found = dict.fromkeys(_SINKS, OutputRecords())
         dead: list[_DeadLetter] = []
         if outputs is not None:
-            causes = [records[row] for row in decoded.rows]
+            causes = decoded.causes(records)
             made = [self._rows("predictions", outputs.predictions, outputs.predicted, causes)]
             if outputs.outcomes is not None:
                 made.append(self._rows("outcomes", outputs.outcomes, outputs.settled, causes))
@@ -132,7 +132,7 @@ class Serializer:
 
         The result has a record for each, and the dead letters of those that are too large.
         """
-        causes = [records[row] for row in decoded.rows]
+        causes = decoded.causes(records)
         made = self._rows("predictions", outputs.predictions, outputs.predicted, causes)
         large = self._too_large(made)
         dead = self._dead_records(large.values())
@@ -151,7 +151,7 @@ class Serializer:
             kept = outputs.columns["time"] >= self._publish_from
             outputs, rows = outputs.take(kept), rows[kept]
         values = self._encoders.get(sink, as_json)(outputs)
-        own, assumed = [causes[row] for row in rows.tolist()], outputs.columns.get("assumed")
+        own, assumed = _taken(causes, rows), outputs.columns.get("assumed")
         return _Made(sink, _records(values, own, assumed), own)
 
     def _alarms(self, outputs: Outputs, causes: Sequence[Record]) -> _Made:
@@ -219,6 +219,12 @@ class Serializer:
         return key, value, headers, timestamp, letter.reason
 
 
+def _taken(causes: Sequence[Record], rows: NDArray[np.int64]) -> Sequence[Record]:
+    if len(rows) == len(causes) and (rows == np.arange(len(rows))).all():
+        return causes
+    return [causes[row] for row in rows.tolist()]
+
+
 def _records(
     values: Sequence[bytes], causes: Sequence[Record], assumed: NDArray[np.bool_] | None = None
 ) -> OutputRecords:
@@ -263,7 +269,7 @@ def _overhead(key: bytes | None, headers: Headers) -> int:
 
 def _at_most(records: OutputRecords) -> int:
     """Return an upper bound of the bytes of each record."""
-    values, keys = map(len, records.values), map(len, filter(None, records.keys))
+    values, keys = map(len, records.values), map(len, filter(None, {*records.keys}))
     headers = (_overhead(None, some) for some in filter(None, records.headers))
     return max(values, default=0) + max(keys, default=0) + max(headers, default=0)
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 __all__ = ["state_bytes"]
 
 _ID = 36  # bytes of an id, as a UUID has
-_MODEL, _MONITOR, _VIEW = 4_000, 5_000, 10_000  # its calibrator, its monitor, the tests of a view
+_MODEL, _MONITOR = 3_000, 3_500  # its calibrator, and its monitor
+_ANSWERS, _VIEW = 3_500, 7_000  # sums behind its answers, and the tests of a view
 _HISTORY, _LONGEST_HISTORY = 20, 52_000  # a label, and at most
-_LABEL = 30  # in a calibrator, and behind the bets of all labels
-_RECENT = 1_000  # labels that are behind the bets of the last ones, too
-_PROTECTED, _EXPERT = 9_000, 85  # a model, and a label in an expert with a half-life
-_FADING = (9_000, 90_000)  # labels of these experts at most
-_PENDING, _LANE, _KNOWN = 180, 340, 110  # an observation, its lane, an early label or finished id
+_LABEL = 30  # in a calibrator
+_PROTECTED, _EXPERT = 7_500, 85  # a model, and a label in an expert with a half-life
+_FADING = (9_000, 90_000)  # labels of these experts at most, which two classes without folds lack
+_PENDING, _LANE, _KNOWN = 200, 490, 110  # an observation, its lane, an early label or finished id
 
 
 def state_bytes(processor: Processor) -> int:
@@ -29,7 +29,7 @@ def state_bytes(processor: Processor) -> int:
     >>> from abers.stream import Label, Observation, Processor, Settings
     >>> processor = Processor(Settings(tests=False))
     >>> _ = processor.process_many([Observation("a", 1, score=0.5), Label("a", 2, value=1)])
-    >>> state_bytes(processor) == 4_000 + 5_000 + 20 + 30 + 110 + 36
+    >>> state_bytes(processor) == 3_000 + 3_500 + 20 + 30 + 110 + 36
     True
     """
     models, monitors = len(processor.keys), processor.monitors
@@ -39,11 +39,17 @@ def state_bytes(processor: Processor) -> int:
     each = sum(monitor.count for monitor in monitors) / max(models, 1)  # of all time
     for monitor in monitors[:1]:
         views = sum(len(process.views) for process in monitor.e_processes)
-        model += _MONITOR + min(_HISTORY * each, _LONGEST_HISTORY)
-        model += views * (_VIEW + _LABEL * (each + min(each, _RECENT)))
-    mixed = make_task(processor.settings).mixed
+        model += (
+            _MONITOR
+            + min(_HISTORY * each, _LONGEST_HISTORY)
+            + views * _VIEW
+            + _ANSWERS * (views > 0)
+        )
+    task = make_task(processor.settings)
+    mixed = task.mixed
     if mixed:
-        model += _PROTECTED + _EXPERT * sum(min(each, most) for most in _FADING)
+        fading = () if task.native() else _FADING
+        model += _PROTECTED + _EXPERT * sum(min(each, most) for most in fading)
         classes = len(processor.settings.classes)
         model += 1_100 * classes**2 + 11_000 * classes
     waiting = pending * (_PENDING + _ID + _LANE * mixed) + (early + finished) * (_KNOWN + _ID)

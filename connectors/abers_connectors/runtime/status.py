@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from abers.monitoring import Evidence, Number, TaskMonitor
+    from abers.monitoring.answers import Sums
     from abers_connectors.runtime.task import BatchResult, StreamTask
 
 __all__ = ["INPUTS", "Status", "StatusView"]
@@ -55,6 +56,7 @@ class StatusView:
     # By model, see `Status.update_evidence`: of each test the strongest segment,
     evidence: Mapping[str, Sequence[Evidence]]
     numbers: Mapping[str, Sequence[Number]]  # and of other monitors the numbers over all segments
+    answer_sums: Mapping[str, Sequence[Sums]]  # those behind the answers, of all segments
     started: int  # wall-clock time in milliseconds since 1970, from which `counts` count
     now: float  # wall-clock time in milliseconds since 1970
     snapshot_every: int | None  # records between snapshots; None without a store of them
@@ -122,6 +124,7 @@ class Status:
         self._lags: dict[tuple[str, int], int] = {}
         self._evidence: Mapping[str, Sequence[Evidence]] = {}
         self._numbers: Mapping[str, Sequence[Number]] = {}
+        self._answer_sums: Mapping[str, Sequence[Sums]] = {}
 
     # Updates by the loop
 
@@ -138,7 +141,7 @@ class Status:
             self._counts.assignments += 1
             self._gauges = {one: gauge for one, gauge in self._gauges.items() if one in mine}
             self._lags = {one: lag for one, lag in self._lags.items() if one[1] in mine}
-            self._evidence, self._numbers, self._sizes = {}, {}, {}
+            self._evidence, self._numbers, self._sizes, self._answer_sums = {}, {}, {}, {}
         self.models.update({})
 
     def restored(self, task: StreamTask) -> None:
@@ -234,9 +237,11 @@ class Status:
             ]
             for model, many in found.items()
         }
+        sums = {model: [*_answer_sums(many)] for model, many in found.items()}
         sizes = {number: state_bytes(processor) for number, processor in processors.items()}
         with self._lock:
             self._evidence, self._numbers, self._sizes = evidence, numbers, sizes
+            self._answer_sums = sums
             gone, self._retired = self._retired - known, set()
             self._counts.model_totals.drop(gone)
             self._names.drop(gone)
@@ -301,8 +306,16 @@ class Status:
                 dict(self._lags),
                 self._evidence,
                 self._numbers,
+                self._answer_sums,
                 self._started,
                 self._wall() * 1000,
                 self.snapshot_every,
                 self.input_partitions,
             )
+
+
+def _answer_sums(many: Iterable[TaskMonitor]) -> Iterator[Sums]:
+    """Yield the sums behind the answers about now; a reader makes answers of them."""
+    for monitor in many:
+        for process in monitor.e_processes:
+            yield process.answer_sums(over_time=False)

@@ -17,7 +17,7 @@ from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, snapshot_
 from abers_connectors.runtime.deserializer import DecodedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from abers.stream import Outputs, Processor
     from abers_connectors.runtime.application import Application
@@ -134,6 +134,12 @@ class StreamTask:
         outputs = None if record.entry is None else self.processor.apply(record.entry)
         self._advance(record)
         return outputs
+
+    def apply_many(self, records: Sequence[ChangelogRecord]) -> None:
+        """Apply the next records of the changelog; raises a StateError if one does not fit."""
+        self.processor.apply_many(one.entry for one in records if one.entry is not None)
+        for one in records:
+            self._advance(one)
 
     def changelog_written(self, next_offset: int) -> None:
         """Record where the changelog continues after the last, committed batch."""

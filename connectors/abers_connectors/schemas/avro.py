@@ -1,6 +1,6 @@
 """Records in Avro, decoded with the schema that they were written with.
 
-Values become those of JSON. Times become milliseconds, dates and local times ISO text, decimals
+Values become those of JSON. Times become moments of numpy, dates and local times ISO text, decimals
 numbers, bytes Base64.
 
 A record is decoded whole, and fields that are not wanted are dropped then. fastavro can skip them,
@@ -16,6 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
+import numpy as np
 from fastavro import parse_schema, read, schemaless_reader
 
 from abers.stream.cells import BadRecordError
@@ -101,8 +102,9 @@ read.LOGICAL_READERS.update(
         "fixed-abers-base64": _base64,
         "fixed-abers-uuid": lambda data, *_: str(UUID(bytes=data)),
         "int-abers-date": _date,
-        "long-abers-timestamp-micros": lambda value, *_: value // 1000,
-        "long-abers-timestamp-nanos": lambda value, *_: value // 1_000_000,
+        "long-abers-timestamp-millis": lambda value, *_: np.datetime64(value, "ms"),
+        "long-abers-timestamp-micros": lambda value, *_: np.datetime64(value // 1000, "ms"),
+        "long-abers-timestamp-nanos": lambda value, *_: np.datetime64(value // 1_000_000, "ms"),
         "long-abers-local-timestamp-millis": lambda value, *_: _local(1000 * value),
         "long-abers-local-timestamp-micros": lambda value, *_: _local(value),
         "long-abers-local-timestamp-nanos": lambda value, *_: _local(value // 1000),

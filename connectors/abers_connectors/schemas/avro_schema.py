@@ -29,13 +29,14 @@ _OURS = {
     "date",
     "time-millis",
     "time-micros",
+    "timestamp-millis",
     "timestamp-micros",
     "timestamp-nanos",
     "local-timestamp-millis",
     "local-timestamp-micros",
     "local-timestamp-nanos",
 }
-"""Logical types of integers that are converted; milliseconds since 1970 stay what they are."""
+"""Logical types of integers that are converted."""
 
 
 def expanded(text: str, imported: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON

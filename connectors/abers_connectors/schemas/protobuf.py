@@ -1,9 +1,9 @@
 """Records in Protobuf, decoded with the descriptors of their schema.
 
-Only fields that are read are converted, to the values of JSON: times become milliseconds, wrapped
-values what they wrap, enums their names, and bytes Base64. A field that has presence and is not set
-is missing; any other that is not set has the default of its type, as Protobuf does not tell them
-apart.
+Only fields that are read are converted, to the values of JSON: times become moments of numpy,
+wrapped values what they wrap, enums their names, and bytes Base64. A field that has presence and is
+not set is missing; any other that is not set has the default of its type, as Protobuf does not tell
+them apart.
 """
 
 from __future__ import annotations

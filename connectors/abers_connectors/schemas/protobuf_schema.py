@@ -108,9 +108,10 @@ def _compiled(name: str, texts: Mapping[str, str]) -> bytes:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, "utf-8")
         folders = [f"-I{one}" for one in (*_FOLDERS, sources)]
-        # The isolated mode imports nothing from the working directory.
+        # The isolated mode imports nothing from the working directory. No bytecode is written: the
+        # limit on files would cut it short, and that ends every later import of its module.
         program = f"limits = {_LIMITS}{_COMPILER}"
-        command = [sys.executable, "-I", "-c", program, *folders]
+        command = [sys.executable, "-IB", "-c", program, *folders]
         command += [f"--descriptor_set_out={out}", "--include_imports", name]
         try:
             with said.open("wb") as errors:

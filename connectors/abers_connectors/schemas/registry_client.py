@@ -18,7 +18,7 @@ import msgspec
 
 import abers
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.http_client import Answer, ask
+from abers_connectors.http_client import Reply, ask
 from abers_connectors.quotation import quoted
 from abers_connectors.schemas.registry_login import (
     login_advice,
@@ -181,7 +181,7 @@ class SchemaRegistry:
 
     def _attempt(
         self, path: str, body: bytes | None, login: dict[str, str], seconds: float
-    ) -> Answer:
+    ) -> Reply:
         headers = self._headers | login | ({} if body is None else _CONTENT)
         return ask(
             self.name + path,
@@ -198,7 +198,7 @@ def _path(subject: str) -> str:
     return f"/subjects/{quote(subject, safe='')}"
 
 
-def _read(answer: Answer, kind: type[T]) -> T | _Refusal:
+def _read(answer: Reply, kind: type[T]) -> T | _Refusal:
     """Decode an answer; a fault is one that no registry that works gives."""
     status, body = answer
     if status in _NO_LOGIN:

@@ -10,6 +10,8 @@ import base64
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from abers_connectors.schemas.decimals import decimal_number
 
 if TYPE_CHECKING:
@@ -20,8 +22,8 @@ __all__ = ["known_value"]
 _MAX_DIGITS = 400
 
 
-def _milliseconds(message: Any) -> int:  # noqa: ANN401 - a message
-    return int(message.seconds * 1000 + message.nanos // 1_000_000)
+def _moment(message: Any) -> np.datetime64:  # noqa: ANN401 - a message
+    return np.datetime64(message.seconds * 1000 + message.nanos // 1_000_000, "ms")
 
 
 def _struct(message: Any) -> dict[str, Any]:  # noqa: ANN401 - a message
@@ -71,7 +73,7 @@ def _wrapped(message: Any) -> Any:  # noqa: ANN401 - a message
 
 _WRAPPERS = ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String")
 _KNOWN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
-    "google/protobuf/timestamp.proto": {"Timestamp": _milliseconds},
+    "google/protobuf/timestamp.proto": {"Timestamp": _moment},
     "google/protobuf/struct.proto": {"Struct": _struct, "ListValue": _list, "Value": _value},
     "google/protobuf/wrappers.proto": {
         "BytesValue": _bytes,

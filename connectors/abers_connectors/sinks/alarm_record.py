@@ -25,6 +25,8 @@ class AlarmRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag
         Natural logarithms of the evidence, and of its threshold; None if infinite.
     message
         What happened, since when, by how much, and how often a false alarm is expected.
+    fault, since, labels, outcome, promised, came
+        What the predictions are, since when, and the labels since then; see `abers.stream.Alarm`.
     segment
         Of the model, if it has any.
     topic, partition, offset
@@ -46,6 +48,12 @@ class AlarmRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag
     log_wealth: float | None
     log_threshold: float
     message: str
+    fault: str = ""
+    since: int | None = None
+    labels: int = 0
+    outcome: str = ""
+    promised: float | None = None
+    came: float | None = None
     segment: str = ""
     topic: str | None = None
     partition: int | None = None

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import RecordError
-from abers.stream.arrow_columns import is_text
+from abers.stream.arrow_columns import is_moment, is_text
 from abers_connectors.extras import extra
 from abers_connectors.sources.parquet_bounds import Memory
 from abers_connectors.sources.parquet_file import opened
@@ -126,6 +126,6 @@ def _kind(kind: pa.DataType) -> str:
         return "strings"
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return "numbers"
-    if types.is_timestamp(kind) and kind.tz is not None:
+    if is_moment(kind):
         return "times with a zone"
     return f"of type {kind}"

@@ -17,6 +17,7 @@ import numpy as np
 
 from abers.exceptions import StateError
 from abers.stream.arrow_buffers import numbers, text_ends, valid_rows
+from abers.stream.arrow_columns import is_moment
 from abers_connectors.extras import extra
 from abers_connectors.sources.lines import HEAD, OversizedLine
 
@@ -114,7 +115,13 @@ class TextDigest(_Digest):
         return self._hash.hexdigest()
 
     def _take(self, rows: Sequence[RawLine]) -> None:
-        self._hash.update(b"".join([_canonical(raw) + b"\n" for raw in rows]))
+        try:
+            texts = [*map(bytes.strip, rows)]  # type: ignore[arg-type]
+        except TypeError:  # an oversized line
+            texts = []
+        if not texts or max(map(len, texts)) > HEAD:
+            texts = [*map(_canonical, rows)]
+        self._hash.update(b"\n".join([*texts, b""]))
 
 
 def _canonical(raw: RawLine) -> bytes:
@@ -157,6 +164,8 @@ def _parts(column: pa.Array) -> Iterator[tuple[str, Any]]:
     yield "valid", np.ones(len(column), bool) if valid is None else valid
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         yield "values", np.ascontiguousarray(numbers(column))
+    elif is_moment(kind):
+        yield "values", np.ascontiguousarray(numbers(column, np.int64))
     elif types.is_string(kind) or types.is_large_string(kind):
         ends = text_ends(column)
         yield "lengths", np.diff(ends).astype(np.int64)
@@ -169,5 +178,5 @@ def _parts(column: pa.Array) -> Iterator[tuple[str, Any]]:
 def _as_json(value: pa.Array) -> bytes:
     try:
         return msgspec.json.encode(value.to_pylist(), enc_hook=str)
-    except ValueError:  # such as invalid UTF-8
+    except (ValueError, OverflowError):  # such as invalid UTF-8, or a year after 9999
         return b""

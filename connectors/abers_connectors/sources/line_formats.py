@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, deque
+from itertools import filterfalse, islice, repeat
+from operator import contains
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -91,9 +93,9 @@ class JsonLinesFormat:
 class CsvFormat:
     """Rows below a header with the names of the columns; only some columns are read.
 
-    A record has at most `limit` bytes, and a `separator` between its fields. `keeps` returns
-    whether the lines of a quoted field that has no end, the first of which it takes, count as
-    records.
+    A record has at most `limit` bytes, and a `separator` between its fields. The file may end
+    within a quoted field: `keeps` gets the first line of this field, and returns whether its lines
+    are records.
     """
 
     def __init__(
@@ -129,11 +131,13 @@ class CsvFormat:
     def many(self, raws: Sequence[RawLine]) -> RawColumns:
         """Return the columns of raw records; a bad or blank one raises one of `UNREADABLE`."""
         columns = self.columns or ()
-        rows = self._rows(raw.decode() for raw in raws)  # type: ignore[union-attr]
-        if len(rows) != len(raws) or {len(row) for row in rows} - {len(columns)}:
+        rows = self._rows(map(bytes.decode, raws))  # type: ignore[arg-type]
+        if len(rows) != len(raws) or {*map(len, rows)} - {len(columns)}:
             raise csv.Error
         found = zip(columns, zip(*rows, strict=True), strict=True)
-        return {name: Cells(objects(cells)) for name, cells in found if name in self._fields}
+        return {
+            name: Cells(objects(cells), None, str) for name, cells in found if name in self._fields
+        }
 
     def one(self, raw: bytes) -> RawColumns:
         """Return the columns of one raw record of valid UTF-8, or raise a BadRecordError."""
@@ -163,7 +167,7 @@ class CsvFormat:
         self, found: list[RawLine], number: int, *, at_end: bool
     ) -> tuple[RawRecords, list[RawLine]]:
         """Return the records in some lines, and the lines of an incomplete last record."""
-        if not any(b'"' in line for line in found if isinstance(line, bytes)):
+        if not any(map(contains, found, repeat(b'"'))):
             return RawRecords(range(number, number + len(found)), found), []
         numbers, raws = [], []
         rest = deque(found)
@@ -208,10 +212,19 @@ class CsvFormat:
                 return
             self.columns = self._header(raws[start])
             numbers, raws = numbers[start + 1 :], raws[start + 1 :]
-        if not self._fits and (filled := [raw for raw in raws if not is_blank(raw)]):
+        filled = [*islice(filterfalse(is_blank, raws), 0 if self._fits else _COMPARED)]
+        if filled:
             self._fits = True
-            require_fit(self._name, self._first, self.columns, map(self._size, filled[:_COMPARED]))
+            require_fit(self._name, self._first, self.columns, self._sizes(filled))
         yield RawRecords(numbers, raws)
+
+    def _sizes(self, raws: Sequence[RawLine]) -> list[int | None]:
+        """Return the number of fields of each record; None of one that is unreadable."""
+        try:
+            rows = self._rows(map(bytes.decode, raws))  # type: ignore[arg-type]
+        except (TypeError, ValueError, csv.Error):
+            rows = []
+        return [*map(len, rows)] if len(rows) == len(raws) else [*map(self._size, raws)]
 
     def _size(self, raw: RawLine) -> int | None:
         """Return the number of fields of a record; None if it is unreadable."""

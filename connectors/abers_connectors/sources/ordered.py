@@ -11,7 +11,7 @@ import warnings
 from bisect import bisect_right
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abers_connectors.sources.base import Origin, Position, Source
     from abers_connectors.sources.row_groups import Part
 
-__all__ = ["Bounds", "OrderedSource", "part_of", "unordered"]
+__all__ = ["Bounds", "OrderedSource", "batch_bytes", "part_of", "unordered"]
 
 _BEFORE_ALL = -(2**63)
 _ROW_BYTES = 400  # of a row that is held, besides its text: about what its objects take
@@ -41,6 +41,10 @@ _START: Position = {
     "events": 0,
     "bad": 0,
 }
+
+
+Counted: TypeAlias = Literal["observations", "labels", "all"]
+"""The rows of a source whose order counts."""
 
 
 class Bounds(NamedTuple):
@@ -65,9 +69,9 @@ class OrderedSource:
         Returns how to sort the input, from the text of a row that is out of order.
     lateness
         Milliseconds that a row may be behind an earlier one: then the order stays as it is.
-    labels
-        Whether these are labels alone. Otherwise only observations must be in order: labels come
-        when they come.
+    counted
+        The rows that must be in order. Labels among observations may come when they come; of all
+        rows that are sorted, observations are first at equal times, so that a label finds its own.
     bounds
         How much is held.
     """
@@ -78,12 +82,12 @@ class OrderedSource:
         remedy: Callable[[str], str],
         *,
         lateness: int = 0,
-        labels: bool = False,
+        counted: Counted = "observations",
         bounds: Bounds = Bounds(),  # noqa: B008 - immutable
     ) -> None:
         self.name, self.source = source.name, source
-        self._options: Any = {"lateness": lateness, "labels": labels, "bounds": bounds}
-        self._remedy, self._lateness, self._labels = remedy, lateness, labels
+        self._options: Any = {"lateness": lateness, "counted": counted, "bounds": bounds}
+        self._remedy, self._lateness, self._kind = remedy, lateness, counted
         self._bounds = bounds
         self._delivered = 1.0  # share of what is held
         self._said = False
@@ -148,7 +152,7 @@ class OrderedSource:
             late = late or found
             held.append(batch)
             clocks.append(clock)
-            size += _bytes(batch)
+            size += batch_bytes(batch)
             unsorted = late is not None or start["size"]
             if size >= (self._bounds.sorting if unsorted else self._bounds.ahead):
                 return held, clocks, late, False
@@ -170,7 +174,9 @@ class OrderedSource:
 
     def _counted(self, events: Events) -> Any:  # noqa: ANN401 - an array
         """Return the rows whose order counts."""
-        return np.flatnonzero(events.labels if self._labels else ~events.labels)
+        if self._kind == "all":
+            return np.arange(len(events))
+        return np.flatnonzero(events.labels == (self._kind == "labels"))
 
     def _is_before(self, held: Sequence[Batch], start: Position) -> bool:
         """Return whether a row belongs before what an earlier run delivered."""
@@ -192,7 +198,9 @@ class OrderedSource:
             self._said = True
             warnings.warn(f"{late} The rows of {self.name} are sorted by time.", stacklevel=2)
         joined = Events.joined([one.events for one in held])
-        order = time_order(joined.times.astype(np.int64), joined.labels)
+        times = joined.times.astype(np.int64)
+        first = ~joined.labels if self._kind == "all" else joined.labels
+        order = time_order(times, first)
         firsts = [0, *accumulate(len(one.events) for one in held)]
 
         def origin(row: int) -> Origin:
@@ -248,7 +256,7 @@ def unordered(source: Source) -> Source:
     return source.source if isinstance(source, OrderedSource) else source
 
 
-def _bytes(batch: Batch) -> int:
+def batch_bytes(batch: Batch) -> int:
     """Return about how much memory a batch takes, by the text of one of its rows."""
     size = len(batch.events)
     return size * (_ROW_BYTES + len(batch.origin(size // 2).raw)) if size else 0

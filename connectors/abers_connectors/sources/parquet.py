@@ -71,7 +71,11 @@ class ParquetSource:
         except (self._arrow.ArrowException, OSError, RecordError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # a fault of the disk, not of the file
-            msg = f"{self.name} after row {self._done}: {error}"
+            of_rows = isinstance(error, RecordError)
+            what = (
+                error if of_rows else f"{str(error).rstrip('.')}; write the file again as Parquet"
+            )
+            msg = f"{self.name} after row {self._done}: {what}"
             raise RecordError(msg) from error
 
     def fraction(self) -> float | None:

@@ -210,7 +210,7 @@ def _require(columns: list[_ColumnPages], sizes: list[int], allowed: int) -> Non
 def _indices(schema: Any, wanted: Sequence[str], count: int) -> list[int]:  # noqa: ANN401
     """Return the columns of the file that belong to columns of the table, as pyarrow does."""
     if len(schema) != count:
-        msg = f"a row group has {count} columns, and the file {len(schema)}"
+        msg = f"a row group has {count} columns, and the file {len(schema)}; write it again"
         raise RecordError(msg)
     return [
         index
@@ -242,7 +242,8 @@ def _bounded(raw: BinaryIO, column: _ColumnPages) -> _ColumnPages:
         if page.encoding in {DELTA_LENGTH, DELTA_STRINGS}:
             texts = payload(raw, page, column.codec)
             if texts is None or has_excess_lengths(texts, page, column.levels):
-                msg = f"a page of the column {column.name} has more values than its header says"
+                msg = f"a page of the column {column.name} has more values than its header says; "
+                msg += "write the file again"
                 raise RecordError(msg)
     if column.dictionary is None or not column.texts or column.largest(BATCH) <= _MAX_LOOSE_BYTES:
         return column

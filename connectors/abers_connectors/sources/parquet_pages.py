@@ -84,7 +84,7 @@ def row_groups(footer: bytes) -> list[RowGroup]:
         whole, _ = _read_struct(footer, 0, _MAX_LEVELS)
         return [_read_group(group) for group in _structs(whole, 4)]
     except (IndexError, KeyError, ValueError):
-        msg = "the footer is damaged"
+        msg = "the footer is damaged; write the file again"
         raise RecordError(msg) from None
 
 
@@ -129,7 +129,7 @@ def pages(file: BinaryIO, chunk: Chunk, end: int) -> Iterator[Page]:
     while offset < min(chunk.start + chunk.length, end) and seen < chunk.values:
         page = _read_page(file, offset)
         if page.offset + page.packed > end:
-            msg = f"the page at byte {offset} ends after the end of the file"
+            msg = f"the page at byte {offset} ends after the end of the file; write it again"
             raise RecordError(msg)
         yield page
         offset = page.offset + page.packed
@@ -149,7 +149,7 @@ def _read_page(file: BinaryIO, offset: int) -> Page:
             size *= 4
             if len(raw) == size // 4 and size <= _LARGEST_HEADER and isinstance(error, IndexError):
                 continue
-            msg = f"the page header at byte {offset} is damaged"
+            msg = f"the page header at byte {offset} is damaged; write the file again"
             raise RecordError(msg) from None
 
 

@@ -52,11 +52,13 @@ def longest(texts: bytes) -> int:
     3
     """
     most = at = 0
-    unpack, last = _length.unpack_from, len(texts) - _length.size
+    unpack, head = _length.unpack_from, _length.size
+    last = len(texts) - head
     while at <= last:
         (size,) = unpack(texts, at)
-        most = max(most, size)
-        at += _length.size + size
+        if size > most:  # noqa: PLR1730 - a call takes longer than all the rest
+            most = size
+        at += head + size
     return most
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from abers.stream import Events
-from abers.stream.columns import column
+from abers.stream.column_types import column
 from abers.stream.event_order import observations_before
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from abers.stream.columns import Column
+    from abers.stream.column_types import Column
 
     Integers = NDArray[np.int64]
     Mask = NDArray[np.bool_]

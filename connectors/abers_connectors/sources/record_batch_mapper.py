@@ -11,9 +11,7 @@ import msgspec
 import numpy as np
 
 from abers.stream.arrow_buffers import new_array
-from abers.stream.arrow_columns import ArrowColumn, numpy_column, plain_array
-from abers.stream.cells import BadRecordError, Cells
-from abers.stream.column_types import objects
+from abers.stream.arrow_columns import is_moment, plain_array, raw_columns
 from abers_connectors.extras import extra
 from abers_connectors.mapping.bad_record import too_large
 from abers_connectors.sources.base import Batch, Origin, batch_of
@@ -21,19 +19,16 @@ from abers_connectors.sources.parquet_sizes import sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from abers.stream.cells import RawColumns
     from abers.stream.schema import Schema
     from abers_connectors.sources.base import Position
 
 __all__ = ["RecordBatchMapper"]
 
 _SHOWN_BYTES = 1000  # of a value in the text of a row that is too large
-_INVALID = "a value of the row is not a valid string or time; write the file with valid ones"
 
 
 class RecordBatchMapper:
@@ -76,19 +71,14 @@ class RecordBatchMapper:
         if broken:
             rows = np.flatnonzero(fits).tolist()
             plain = self._plain(table.take(self._at(rows)))
-        columns, invalid = _columns(plain)
-        if invalid:
-            broken |= {rows[row]: BadRecordError("not-utf8", _INVALID) for row in sorted(invalid)}
-            rows = [row for number, row in enumerate(rows) if number not in invalid]
-            left = [number for number in range(plain.num_rows) if number not in invalid]
-            columns, _ = _columns(plain.take(self._at(left)))
+        columns, invalid = raw_columns(plain)
 
         def origin(row: int) -> Origin:
             if fits[row]:
                 return self._origin(self._plain(table.slice(row, 1)), first + row)
             return self._head(table, row, first, found)
 
-        reading = self._schema.read(columns, [first + row + 1 for row in rows])
+        reading = self._schema.read(columns, [first + row + 1 for row in rows], invalid)
         return batch_of(reading, rows, broken, origin, position)
 
     def _at(self, rows: Sequence[int]) -> pa.Array:
@@ -117,36 +107,13 @@ class RecordBatchMapper:
 
     def _origin(self, one: pa.RecordBatch, number: int) -> Origin:
         """Return the origin of a row by itself."""
+        whole = self._arrow.int64()  # a year after 9999 is no datetime of Python
+        columns = [
+            column.view(whole) if is_moment(column.type) else column for column in one.columns
+        ]
         try:
-            (record,) = one.to_pylist()
+            (record,) = self._arrow.RecordBatch.from_arrays(columns, one.schema.names).to_pylist()
             raw = msgspec.json.encode(record, enc_hook=str).decode()
-        except ValueError:  # such as invalid UTF-8
+        except (ValueError, OverflowError):  # such as invalid UTF-8, or a local year after 9999
             raw = ""
         return Origin(f"{self._name} row {number + 1}", raw)
-
-
-def _columns(table: pa.RecordBatch) -> tuple[RawColumns, set[int]]:
-    """Return the columns, and the rows in which Python cannot represent a value."""
-    found: dict[str, Cells] = {}
-    invalid: set[int] = set()
-    for name, array in zip(table.schema.names, table.columns, strict=True):
-        if array.null_count == len(array):
-            continue  # as if there were no such column
-        column = numpy_column(array)
-        if column is None:
-            cells, wrong = _objects(array)
-            invalid.update(wrong)
-            column = ArrowColumn(objects(cells))
-        found[name] = Cells(*column)
-    return found, invalid
-
-
-def _objects(array: pa.Array) -> tuple[list[Any], list[int]]:
-    """Return the values, and the rows in which there is none that Python can represent."""
-    try:
-        return array.to_pylist(), []
-    except ValueError:  # such as invalid UTF-8
-        if len(array) == 1:
-            return [None], [0]
-    parts = [_objects(array.slice(row, 1)) for row in range(len(array))]
-    return [cell for (cell,), _ in parts], [row for row, (_, wrong) in enumerate(parts) if wrong]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.exceptions import ParameterError, RecordError
-from abers.stream.arrow_columns import is_text
+from abers.stream.arrow_columns import is_moment, is_text
 from abers.stream.schema_columns import DEFAULT_MODEL
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import local_path, scheme_of
@@ -119,7 +119,7 @@ def _delta_filters(schema: Any, part: Part, time: str, model: str) -> list[Any]:
     found = []
     if time in schema.names:
         kind = schema.field(time).type
-        zoned = arrow.types.is_timestamp(kind) and kind.tz is not None
+        zoned = is_moment(kind)
         ends = (part.since, part.until) if zoned or arrow.types.is_integer(kind) else (None, None)
         since, until = [_moment(end) if zoned and end is not None else end for end in ends]
         found += [] if since is None else [field(time) >= since]

@@ -13,7 +13,7 @@ import msgspec
 
 import abers
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.http_client import Answer, ask, trusting
+from abers_connectors.http_client import Reply, ask, trusting
 from abers_connectors.quotation import quoted
 from abers_connectors.secret import Secret
 from abers_connectors.tokens.provider import Token, is_bearer_token
@@ -79,7 +79,7 @@ class ClientCredentials:
             raise self._refusal(answer, secret)
         return self._token(answer.body, asked)
 
-    def _ask(self, secret: Secret) -> Answer:
+    def _ask(self, secret: Secret) -> Reply:
         login = f"{quote_plus(self.client)}:{quote_plus(secret.reveal())}"
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         headers = {
@@ -104,7 +104,7 @@ class ClientCredentials:
         value = Secret(found.access_token, f"the issuer {self.issuer}")
         return Token(value, asked + found.expires_in)
 
-    def _refusal(self, answer: Answer, secret: Secret) -> BrokerError | ConfigError:
+    def _refusal(self, answer: Reply, secret: Secret) -> BrokerError | ConfigError:
         """Return the error for an answer without a token."""
         code = answer.status
         if code >= _SERVER_ERROR or code in _TEMPORARY:

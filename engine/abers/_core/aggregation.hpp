@@ -15,7 +15,7 @@ namespace abers {
 class Aggregation : public Mixture {
  public:
   Aggregation(std::size_t shrunk, double raw_weight)
-      : Mixture(shrunk + 4, raw_weight, 1), shrunk_(shrunk), share_(shrunk + 3) {}
+      : Mixture(shrunk + 4, 1, raw_weight, shrunk + 4), shrunk_(shrunk), share_(shrunk + 3) {}
 
   std::size_t given() const { return shrunk_ + 1; }
 
@@ -56,7 +56,7 @@ class Aggregation : public Mixture {
       visit(*one);
     }
     for (double& one : jumper_.weights) visit(one);
-    for (double& one : share_.weights) visit(one);
+    for (double& one : share_.weights()) visit(one);
     for (Product& product : products_) visit(product.number);
   }
 

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -20,11 +21,9 @@
 #include "forgetting.hpp"
 #include "groups.hpp"
 #include "step.hpp"
+#include "table_cache.hpp"
 
 namespace abers {
-
-constexpr std::size_t kMany = 64;  // steps at once, from which and from which share of what is
-constexpr std::size_t kShare = 8;  // held the whole diagram is worth going through
 
 class CalibrationSet {
  public:
@@ -38,6 +37,12 @@ class CalibrationSet {
   CalibrationSet(const CalibrationSet&) = delete;
   CalibrationSet& operator=(const CalibrationSet&) = delete;
 
+  // An empty set with the same rule of forgetting.
+  std::unique_ptr<CalibrationSet> fresh() const {
+    const double max_age = half_life_ > 0 ? 0.0 : lifetime_;
+    return std::make_unique<CalibrationSet>(window_, max_age, half_life_);
+  }
+
   std::size_t window() const { return window_; }
   double half_life() const { return half_life_; }
   double lifetime() const { return lifetime_; }
@@ -47,25 +52,17 @@ class CalibrationSet {
   std::int64_t late() const { return late_; }
 
   std::pair<double, double> predict(double score, std::int64_t weight, double time) {
-    weight = look_with(weight, time);
-    if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
-      return counted->predict(score, 1);
-    }
-    return std::get<Diagram<Weighted>>(diagram_).predict(score, weight);
+    return search(score, look_with(weight, time));
   }
 
   // As `predict` for each score, with weight 1 and without a time.
   void predict_many(const double* scores, std::size_t count, double* p0, double* p1) {
     const std::int64_t weight = look_with(kOne, std::nan(""));
-    if (!pays(count)) {
-      for (std::size_t i = 0; i < count; ++i) {
-        std::tie(p0[i], p1[i]) = predict(scores[i], kOne, std::nan(""));
-      }
-    } else if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
-      counted->table(1).predict(scores, count, p0, p1);
-    } else {
-      std::get<Diagram<Weighted>>(diagram_).table(weight).predict(scores, count, p0, p1);
+    const auto make = [&] { return table(weight); };
+    if (const Table* table = tables_.find(count, weight, size_, make)) {
+      return table->predict(scores, count, p0, p1);
     }
+    for (std::size_t i = 0; i < count; ++i) std::tie(p0[i], p1[i]) = search(scores[i], weight);
   }
 
   // Whether the total weight stays within the limit if an observation is learned.
@@ -104,7 +101,7 @@ class CalibrationSet {
   // As `learn` for each observation, by building anew; false, with nothing changed, where that
   // does not pay, forgetting is to be done, or the total might pass the limit.
   bool learn_many(const std::vector<Observation>& observations) {
-    if (window_ > 0 || lifetime_ > 0 || !pays(observations.size())) return false;
+    if (window_ > 0 || lifetime_ > 0 || !pays(observations.size(), size_)) return false;
     std::int64_t total = total_;
     bool counts = size_ + static_cast<std::int64_t>(observations.size()) <= Counted::kLimit;
     for (const Observation& o : observations) {
@@ -178,6 +175,7 @@ class CalibrationSet {
     }
     const bool counts = bits % kOne == 0 && total_ >> kOneBits == size && size <= Counted::kLimit;
     if (!counts) diagram_.emplace<Diagram<Weighted>>();
+    tables_.change(count);
     std::visit([&](auto& d) { d.build(count, group); }, diagram_);
   }
 
@@ -201,10 +199,11 @@ class CalibrationSet {
 
   void check() const {
     std::visit([](const auto& d) { check_tree(d.tree()); }, diagram_);
+    if (const Table* table = tables_.kept()) check_table(*table, tables_.weight());
   }
 
   std::size_t bytes() const {
-    return sizeof(*this) + arrivals_.bytes() + ages_.bytes() +
+    return sizeof(*this) + arrivals_.bytes() + ages_.bytes() + tables_.bytes() +
            std::visit([](const auto& d) { return d.bytes(); }, diagram_);
   }
 
@@ -231,9 +230,32 @@ class CalibrationSet {
     if (ages_.push(observation, now_ - lifetime_)) add_aged(observation, 1);
   }
 
-  // Whether so many steps at once are cheaper by going through the whole diagram.
-  bool pays(std::size_t steps) const {
-    return steps >= kMany && steps >= static_cast<std::size_t>(size_) / kShare;
+  // What the diagram says to a query of that weight, which `look_with` gave.
+  std::pair<double, double> search(double score, std::int64_t weight) const {
+    if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
+      return counted->predict(score, 1);
+    }
+    return std::get<Diagram<Weighted>>(diagram_).predict(score, weight);
+  }
+
+  // Whether a table says what the search says, at every score and between any two.
+  void check_table(const Table& table, std::int64_t weight) const {
+    const auto check_at = [&](double score) {
+      std::pair<double, double> found;
+      table.predict(&score, 1, &found.first, &found.second);
+      if (found != search(score, weight)) throw CheckFailure("invariant broken: the kept table");
+    };
+    const auto check_around = [&](const Group& g) {
+      check_at(g.score);
+      check_at(std::nextafter(g.score, kInfinity));
+    };
+    check_at(std::numeric_limits<double>::lowest());
+    std::visit([&](const auto& d) { d.for_each_group(check_around); }, diagram_);
+  }
+
+  Table table(std::int64_t weight) const {
+    if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) return counted->table(1);
+    return std::get<Diagram<Weighted>>(diagram_).table(weight);
   }
 
   // Brings the diagram to what a query of that weight at that time sees; its weight there.
@@ -284,6 +306,7 @@ class CalibrationSet {
   }
 
   void add(double score, int label, std::int64_t weight) {
+    tables_.change(1);
     if ((weight != kOne && weight != -kOne) || size_ > Counted::kLimit) use_weights();
     if (auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
       counted->add(score, label, weight >> kOneBits);
@@ -314,6 +337,7 @@ class CalibrationSet {
   }
 
   void build(const std::vector<Group>& groups) {
+    tables_.change(groups.size());
     const auto group = [&](std::size_t i) { return groups[i]; };
     std::visit([&](auto& d) { d.build(groups.size(), group); }, diagram_);
   }
@@ -352,6 +376,7 @@ class CalibrationSet {
   double now_ = -std::numeric_limits<double>::infinity();  // what the diagram shows
   std::int64_t exponent_ = 0;                              // of its scale
   std::variant<Diagram<Counted>, Diagram<Weighted>> diagram_;
+  TableCache tables_;
   Arrivals arrivals_;
   Ages ages_;
 };

@@ -18,7 +18,7 @@ namespace abers {
 class ClassAggregation : public Mixture {
  public:
   ClassAggregation(std::size_t classes, std::size_t shrunk, double raw_weight)
-      : Mixture(shrunk + 2, raw_weight, classes),
+      : Mixture(shrunk + 2, 1, raw_weight, (shrunk + 2) * classes),
         classes_(classes),
         shrunk_(shrunk),
         share_(shrunk + 1) {}
@@ -56,7 +56,7 @@ class ClassAggregation : public Mixture {
   // Calls `visit` with each double of the state but for those of the lanes.
   template <class Visit>
   void visit_parameters(const Visit& visit) {
-    for (double& one : share_.weights) visit(one);
+    for (double& one : share_.weights()) visit(one);
     for (Product& product : products_) visit(product.number);
   }
 

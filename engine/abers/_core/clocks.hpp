@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "entry_list.hpp"
+#include "step.hpp"
 
 namespace abers {
 
-constexpr std::int64_t kNoClock = -(std::int64_t{1} << 61);
 constexpr std::int64_t kForever = std::int64_t{1} << 53;  // of a jump: no time is too far ahead
 constexpr std::size_t kQuorum = 3;     // ids that agree where a clock begins, or moves far
 constexpr std::int64_t kRecent = 100;  // events of their model within which they come

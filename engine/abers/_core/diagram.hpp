@@ -67,8 +67,9 @@ class Diagram {
   }
 
   // What `predict` gives for every score there is.
-  Table<A> table(Sum weight) const {
+  Table table(Sum weight) const {
     std::vector<P> points{{0, 0, 0.0}};
+    points.reserve(group_count() + 1);
     tree_.for_each_leaf([&](const Leaf<A>& bucket) {
       for (std::size_t i = 0; i < bucket.size(); ++i) {
         if (std::isinf(bucket.score(i))) continue;  // the sentinel
@@ -78,7 +79,7 @@ class Diagram {
                           before.y + static_cast<Sum>(step.dy), bucket.score(i)});
       }
     });
-    return {std::move(points), weight};
+    return Table(std::move(points), weight);
   }
 
   // Weight of one label at exactly this score.

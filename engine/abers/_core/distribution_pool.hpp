@@ -29,7 +29,7 @@ class DistributionPool {
   DistributionPool(std::size_t experts, std::size_t members, double first_weight, double width)
       : members_(members),
         rate_(1.0 / (2.0 * width)),
-        lanes_(prior(experts, first_weight), members),
+        lanes_(prior(experts, first_weight), experts * members),
         scores_(experts + 1, 0.0) {}
 
   std::size_t experts() const { return lanes_.experts(); }

@@ -8,14 +8,17 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 namespace abers {
 
 inline constexpr double kClip = 1e-6;
-inline constexpr double kFloor = 0x1p-1000;
+inline constexpr double kFloor = 0x1p-300;
 
 inline double clipped(double p) { return std::min(std::max(p, kClip), 1.0 - kClip); }
 
@@ -28,6 +31,7 @@ inline constexpr double kPerLn2 = 0x1.71547652b82fep+0;
 inline constexpr double kLn2High = 0x1.62e42feep-1;  // k times this is exact
 inline constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 inline constexpr double kHalfRoot = 0x1.6a09e667f3bcdp-1;
+inline constexpr std::int64_t kBias = 1023, kMantissaBits = 52;
 
 constexpr std::array<double, 14> taylor() {
   std::array<double, 14> found{};
@@ -52,22 +56,50 @@ double polynomial(const std::array<double, N>& coefficients, double x) {
   return total;
 }
 
+// frexp, ldexp and floor of the C library are calls; these are exact too where they are used.
+
+// x times 2 to the power of k.
+inline double scaled_by(double x, std::int64_t k) {
+  if (k <= -kBias || k > kBias) return std::ldexp(x, static_cast<int>(k));
+  return x * std::bit_cast<double>((k + kBias) << kMantissaBits);
+}
+
+struct Parts {
+  double mantissa;  // from 1/2 to 1
+  std::int64_t exponent;
+};
+
+inline Parts parts(double x) {
+  const auto bits = std::bit_cast<std::int64_t>(x);
+  const std::int64_t exponent = bits >> kMantissaBits;
+  if (exponent <= 0 || exponent > 2 * kBias) {  // not a normal number above 0
+    int found = 0;
+    const double mantissa = std::frexp(x, &found);
+    return {mantissa, found};
+  }
+  const std::int64_t half =
+      (bits & ((std::int64_t{1} << kMantissaBits) - 1)) | ((kBias - 1) << kMantissaBits);
+  return {std::bit_cast<double>(half), exponent - kBias + 1};
+}
+
 inline double exponential(double x) {
   static constexpr auto coefficients = taylor();
-  const double k = std::floor(x * kPerLn2 + 0.5);
+  const double scaled = x * kPerLn2 + 0.5;
+  auto whole = static_cast<std::int64_t>(scaled);
+  whole -= static_cast<double>(whole) > scaled;
+  const auto k = static_cast<double>(whole);
   const double r = (x - k * kLn2High) - k * kLn2Low;
-  return std::ldexp(polynomial(coefficients, r), static_cast<int>(k));
+  return scaled_by(polynomial(coefficients, r), whole);
 }
 
 inline double logarithm(double x) {
   static constexpr auto coefficients = atanh();
-  int exponent = 0;
-  double m = std::frexp(x, &exponent);
+  auto [m, exponent] = parts(x);
   if (m < kHalfRoot) {
     m *= 2.0;
     --exponent;
   }
-  const double k = exponent;
+  const auto k = static_cast<double>(exponent);
   const double f = (m - 1.0) / (m + 1.0);
   return k * kLn2High + (2.0 * f * polynomial(coefficients, f * f) + k * kLn2Low);
 }
@@ -205,37 +237,49 @@ class FixedShare {
  public:
   static constexpr std::array<double, 5> kRates{0.0, 1e-4, 1e-3, 1e-2, 1e-1};
 
-  explicit FixedShare(std::size_t experts)
-      : prior(experts, 0.5 / static_cast<double>(experts - 1)) {
-    prior[0] = 0.5;
-    for (std::size_t r = 0; r < kRates.size(); ++r) {
-      weights.insert(weights.end(), prior.begin(), prior.end());
-    }
+  // Likelihoods count to the power of 1/2^`roots`.
+  explicit FixedShare(std::size_t experts, int roots = 0)
+      : experts_(experts), roots_(roots), values_(experts * (kRates.size() + 1)) {
+    for (std::size_t i = 0; i < weights().size(); ++i) weights()[i] = prior(i % experts);
   }
+
+  std::span<double> weights() { return {values_.data(), experts_ * kRates.size()}; }
 
   double forecast(const double* forecasts) const { return clipped(mean_of(forecasts)); }
 
   double mean_of(const double* forecasts) const {
-    return mean(weights.data(), forecasts, prior.size(), kRates.size());
+    return mean(values_.data(), forecasts, experts_, kRates.size());
   }
 
   void learn(const double* forecasts, bool label) {
-    const std::size_t n = prior.size();
+    const std::size_t n = experts_;
+    double* const likelihoods = values_.data() + weights().size();
+    for (std::size_t k = 0; k < n; ++k) {
+      likelihoods[k] = of_label(forecasts[k], label);
+      for (int root = 0; root < roots_; ++root) likelihoods[k] = std::sqrt(likelihoods[k]);
+    }
     for (std::size_t r = 0; r < kRates.size(); ++r) {
-      double* const held = weights.data() + r * n;
+      double* const held = values_.data() + r * n;
       double total = 0.0;
       for (std::size_t k = 0; k < n; ++k) {
-        held[k] *= of_label(forecasts[k], label);
+        held[k] *= likelihoods[k];
         total += held[k];
       }
       for (std::size_t k = 0; k < n; ++k) {
-        held[k] = (1.0 - kRates[r]) * held[k] + kRates[r] * prior[k] * total;
+        held[k] = (1.0 - kRates[r]) * held[k] + kRates[r] * prior(k) * total;
       }
     }
-    scale(weights.data(), weights.size());
+    scale(values_.data(), weights().size());
   }
 
-  std::vector<double> prior, weights;
+ private:
+  double prior(std::size_t k) const {
+    return k == 0 ? 0.5 : 0.5 / static_cast<double>(experts_ - 1);
+  }
+
+  std::size_t experts_;
+  int roots_;
+  std::vector<double> values_;  // weights by rate, and room for the likelihoods of one call
 };
 
 }  // namespace abers

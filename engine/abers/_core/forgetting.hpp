@@ -8,8 +8,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -91,7 +92,7 @@ class Arrivals {
  private:
   void grow(std::size_t window) {  // doubles, but never beyond the window
     if (size() < scores_.capacity()) return;
-    const std::size_t room = std::min(window, std::max<std::size_t>(64, 2 * size()));
+    const std::size_t room = std::min(window, std::max<std::size_t>(8, 2 * size()));
     scores_.reserve(room);
     labels_.reserve(room);
   }
@@ -124,7 +125,7 @@ class Ages {
       std::push_heap(shown_.begin(), shown_.end(), is_newer);
       return true;
     }
-    hidden_.insert(std::upper_bound(hidden_.begin(), hidden_.end(), observation), observation);
+    hidden_.insert(observation);
     return false;
   }
 
@@ -134,25 +135,23 @@ class Ages {
     while (!shown_.empty() && shown_.front().time < horizon) {
       std::pop_heap(shown_.begin(), shown_.end(), is_newer);
       hide(shown_.back());
-      // Equal times leave the heap in any order; the canonical one keeps `hidden_` sorted.
-      hidden_.insert(std::upper_bound(hidden_.begin(), hidden_.end(), shown_.back()),
-                     shown_.back());
+      hidden_.insert(shown_.back());
       shown_.pop_back();
     }
-    while (!hidden_.empty() && hidden_.back().time >= horizon) {
-      show(hidden_.back());
-      shown_.push_back(hidden_.back());
+    while (!hidden_.empty() && hidden_.rbegin()->time >= horizon) {
+      show(*hidden_.rbegin());
+      shown_.push_back(*hidden_.rbegin());
       std::push_heap(shown_.begin(), shown_.end(), is_newer);
-      hidden_.pop_back();
+      hidden_.erase(std::prev(hidden_.end()));
     }
   }
 
   // Drops what is hidden and older than `horizon` for good; drop(o) is called for each.
   template <class Drop>
   void drop_before(double horizon, const Drop& drop) {
-    while (!hidden_.empty() && hidden_.front().time < horizon) {
-      drop(hidden_.front());
-      hidden_.pop_front();
+    while (!hidden_.empty() && hidden_.begin()->time < horizon) {
+      drop(*hidden_.begin());
+      hidden_.erase(hidden_.begin());
     }
   }
 
@@ -172,11 +171,15 @@ class Ages {
     return all;
   }
 
-  std::size_t bytes() const { return (shown_.capacity() + hidden_.size()) * sizeof(Observation); }
+  std::size_t bytes() const {
+    return shown_.capacity() * sizeof(Observation) + hidden_.size() * (sizeof(Observation) + kNode);
+  }
 
  private:
+  static constexpr std::size_t kNode = 4 * sizeof(void*);  // of a set, beside what it holds
+
   std::vector<Observation> shown_;  // a heap, the oldest in front
-  std::deque<Observation> hidden_;  // in canonical order
+  std::multiset<Observation> hidden_;
 };
 
 }  // namespace abers

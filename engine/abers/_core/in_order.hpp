@@ -21,17 +21,18 @@ namespace abers {
 
 enum class Kind : std::uint8_t { kPredicts = 0, kLearns = 1, kExpires = 2 };
 
-// What comes out of those that have labels.
+// A row with a label that comes out.
 struct Released {
-  std::vector<std::int64_t> times;
-  std::vector<std::int64_t> steps;  // at which they came out
-  std::vector<std::int64_t> gaps;   // rows without labels directly before them
-  std::vector<double> values;
+  std::span<const double> values;
+  std::int64_t number;
+  std::int64_t time;
+  std::int64_t step;  // at which it comes out
+  std::int64_t gap;   // rows without labels directly before it
 };
 
 class InOrder {
  public:
-  static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kAny = std::int64_t{1} << 62;  // none is so many later
 
   // A row has `width` numbers, the last of them the label's; nothing goes in before `least` labels.
   InOrder(std::size_t width, std::int64_t least) : width_(width), least_(least) {
@@ -40,19 +41,24 @@ class InOrder {
 
   std::size_t size() const { return numbers_.size() - start_; }
   std::size_t width() const { return width_; }
-  std::int64_t first() const { return size() ? numbers_[start_] : kNone; }
+  bool is_warm() const { return came >= least_; }  // enough labels came
   std::span<const std::int64_t> numbers() const { return held(numbers_); }
   std::span<const std::int64_t> times() const { return held(times_); }
   std::span<const std::uint8_t> open() const { return held(open_); }
   std::span<const double> rows() const { return {rows_.data() + start_ * width_, size() * width_}; }
 
-  // Does the step of this index. `predicts(row)` writes what is known of an observation when it is
-  // predicted, `learns(row)` what its label tells, `releases(row, values)` what comes out of it.
+  // Does the step of this index; of an observation that is predicted, those whose numbers are
+  // `most` lower or more expire. `predicts(row)` writes what is known of an observation when it is
+  // predicted, `learns(row)` what its label tells, `releases(row)` takes a row that comes out.
   template <class Predicts, class Learns, class Releases>
-  void step(std::size_t index, Kind kind, std::int64_t number, std::int64_t time,
+  void step(std::size_t index, Kind kind, std::int64_t number, std::int64_t time, std::int64_t most,
             const Predicts& predicts, const Learns& learns, const Releases& releases) {
     if (kind == Kind::kPredicts) {
-      if (came >= least_) predicts(push(number, time));
+      if (is_warm()) predicts(push(number, time));
+      while (size() && numbers_[start_] <= number - most) {  // the first waits
+        open_[start_] = 0;
+        release(index, releases);
+      }
     } else {
       came += kind == Kind::kLearns;
       const std::size_t at = find(number);
@@ -63,14 +69,6 @@ class InOrder {
       }
     }
   }
-
-  // What has come out since this was called last.
-  Released released() {
-    Released all;
-    std::swap(all, released_);
-    return all;
-  }
-  std::size_t due() const { return released_.times.size(); }
 
   // Puts a row in as it was.
   void load(std::int64_t number, std::int64_t time, bool open, std::span<const double> values) {
@@ -115,13 +113,11 @@ class InOrder {
         ++skipped;
         ++gap;
       } else {
-        released_.times.push_back(times_[start_]);
-        released_.steps.push_back(static_cast<std::int64_t>(index));
-        released_.gaps.push_back(std::exchange(gap, 0));
-        releases(settled, released_.values);
+        releases(Released{settled, numbers_[start_], times_[start_],
+                          static_cast<std::int64_t>(index), std::exchange(gap, 0)});
       }
     }
-    if (start_ >= kSlack && start_ >= size()) drop();
+    if (size() == 0 || (start_ >= kSlack && start_ >= size())) drop();
   }
 
   void drop() {
@@ -133,7 +129,7 @@ class InOrder {
     start_ = 0;
   }
 
-  static constexpr std::size_t kSlack = 64;  // rows that came out may stay, until there are so many
+  static constexpr std::size_t kSlack = 8;  // rows that came out may stay, until there are so many
 
   std::size_t width_;
   std::int64_t least_;
@@ -141,7 +137,6 @@ class InOrder {
   std::vector<std::int64_t> numbers_, times_;
   std::vector<std::uint8_t> open_;
   std::vector<double> rows_;
-  Released released_;
 };
 
 }  // namespace abers

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "experts.hpp"
+#include "prefetch.hpp"
 #include "step.hpp"
 
 namespace abers {
@@ -38,12 +39,12 @@ class Lanes {
  public:
   using Lane = std::uint32_t;
 
-  // `width` is how many doubles an awaiting observation keeps of each expert.
-  explicit Lanes(std::vector<double> prior, std::size_t width = 1)
-      : prior_(std::move(prior)), width_(width) {}
+  // `kept` is how many doubles an awaiting observation keeps.
+  Lanes(std::vector<double> prior, std::size_t kept) : prior_(std::move(prior)), kept_size_(kept) {}
 
   std::size_t experts() const { return prior_.size(); }
-  std::size_t kept_size() const { return prior_.size() * width_; }
+  const std::vector<double>& prior() const { return prior_; }
+  std::size_t kept_size() const { return kept_size_; }
   std::size_t size() const { return row_of_.size(); }  // without those that were dropped
   std::size_t most() const { return most_; }           // that ever awaited labels at once
   std::size_t awaiting() const { return awaited_.size(); }
@@ -55,8 +56,26 @@ class Lanes {
     return at == lane_of_.end() ? std::nullopt : std::optional(at->second);
   }
 
+  bool busy(Lane lane) const { return row_of_[lane] != kIdle; }
+  std::int64_t number(Lane lane) const { return awaited_[row_of_[lane]].number; }  // of a busy one
+
   // Predictions before that of a busy lane.
   std::int64_t moment(Lane lane) const { return awaited_[row_of_[lane]].moment; }
+
+  // Predictions before those that hold lanes, ascending.
+  std::vector<std::int64_t> awaited() const {
+    std::vector<std::int64_t> found;
+    for (const Awaited& one : awaited_) found.push_back(one.moment);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  // The largest number of those that hold lanes; -1 if none does.
+  std::int64_t last() const {
+    std::int64_t found = -1;
+    for (const Awaited& one : awaited_) found = std::max(found, one.number);
+    return found;
+  }
 
   // The lane that the next observation occupies: the smallest idle one, or a new one.
   Lane next() const {
@@ -95,6 +114,20 @@ class Lanes {
     awaited_.push_back({number, moment_++, lane});
     kept_.insert(kept_.end(), forecasts, forecasts + kept_size());
     return lane;
+  }
+
+  // Fetches what the next lane has, and some of what observations keep, into the cache.
+  void fetch() const {
+    constexpr std::size_t most = 1024;  // bytes; more stays in the cache no longer than this step
+    const auto some = [&](const auto& values) {
+      prefetch(values.data(), std::min(values.size() * sizeof(values[0]), most));
+    };
+    some(weights_);
+    some(kept_);
+    some(row_of_);
+    some(awaited_);
+    some(idle_);
+    some(prior_);
   }
 
   // Multiplies the weights of a lane, and scales them by a power of two.
@@ -185,11 +218,12 @@ class Lanes {
   }
 
   // Takes over what `save` wrote, and `most`. What is saved with idle lanes means nothing.
-  void load(std::int64_t moment, std::size_t most, std::span<const std::int64_t> numbers,
-            std::span<const std::int64_t> moments, std::span<const double> weights,
-            std::span<const double> forecasts) {
-    Lanes loaded(prior_, width_);
-    loaded.weights_.assign(weights.begin(), weights.end());
+  template <class Integers, class Doubles>
+  void load(std::int64_t moment, std::size_t most, const Integers& numbers, const Integers& moments,
+            const Doubles& weights, const Doubles& forecasts) {
+    Lanes loaded(prior_, kept_size_);
+    loaded.weights_.resize(weights.size());
+    for (std::size_t i = 0; i < weights.size(); ++i) loaded.weights_[i] = weights[i];
     loaded.idle_.reserve(numbers.size());
     for (Lane lane = 0; lane < numbers.size(); ++lane) {
       loaded.row_of_.push_back(kIdle);
@@ -199,8 +233,9 @@ class Lanes {
       }
       loaded.row_of_[lane] = static_cast<std::uint32_t>(loaded.awaited_.size());
       loaded.awaited_.push_back({numbers[lane], moments[lane], lane});
-      const double* const from = forecasts.data() + lane * kept_size();
-      loaded.kept_.insert(loaded.kept_.end(), from, from + kept_size());
+      for (std::size_t i = 0; i < kept_size(); ++i) {
+        loaded.kept_.push_back(forecasts[lane * kept_size() + i]);
+      }
       loaded.lane_of_.emplace(numbers[lane], lane);
     }
     loaded.moment_ = moment;
@@ -265,7 +300,7 @@ class Lanes {
   static constexpr std::size_t kEntry = 32;  // bytes of a node of the map
 
   std::vector<double> prior_;
-  std::size_t width_;
+  std::size_t kept_size_;
   std::vector<double> weights_, kept_;
   std::vector<std::uint32_t> row_of_;
   std::vector<Awaited> awaited_;

@@ -4,6 +4,7 @@
 // label, an expert each; both are scratch of one call.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "experts.hpp"
 #include "lanes.hpp"
+#include "prefetch.hpp"
 
 namespace abers {
 
@@ -49,6 +51,12 @@ class Mixture {
 
   std::vector<Product>& products() { return products_; }
 
+  // Fetches what steps read into the cache.
+  void fetch() const {
+    prefetch(products_.data(), products_.size() * sizeof(Product));
+    lanes_.fetch();
+  }
+
   void load(std::int64_t labels, std::int64_t taught, Lanes lanes) {
     labels_ = labels;
     taught_ = taught;
@@ -56,9 +64,10 @@ class Mixture {
   }
 
  protected:
-  // The first expert is raw, the last is fixed share.
-  Mixture(std::size_t experts, double raw_weight, std::size_t width)
-      : lanes_(prior(experts, raw_weight), width),
+  // The first expert is raw, the last ones share weights among those before. An observation keeps
+  // so many doubles.
+  Mixture(std::size_t experts, std::size_t shares, double raw_weight, std::size_t kept)
+      : lanes_(prior(experts, shares, raw_weight), kept),
         products_(experts + 1),
         now_(lanes_.kept_size()),
         likelihoods_(experts) {}
@@ -81,11 +90,12 @@ class Mixture {
   std::int64_t taught_ = 0;  // that the experts learned
 
  private:
-  static std::vector<double> prior(std::size_t experts, double raw_weight) {
-    const double rest = 1.0 - raw_weight;
-    std::vector<double> found(experts, rest / 2.0 / static_cast<double>(experts - 2));
+  static std::vector<double> prior(std::size_t experts, std::size_t shares, double raw_weight) {
+    const double half = (1.0 - raw_weight) / 2.0;
+    std::vector<double> found(experts, half / static_cast<double>(experts - 1 - shares));
     found.front() = raw_weight;
-    found.back() = rest / 2.0;
+    std::fill(found.end() - static_cast<std::ptrdiff_t>(shares), found.end(),
+              half / static_cast<double>(shares));
     return found;
   }
 };

@@ -7,19 +7,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "arithmetic.hpp"
+#include "columns_module.hpp"
 #include "lanes.hpp"
 #include "mixture.hpp"
+#include "mixture_codec.hpp"
+#include "saved_module.hpp"
 
 namespace abers::bindings {
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
-template <class T>
-using Column = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <std::size_t n>
 using Given = nb::ndarray<const double, nb::numpy, nb::ndim<n>, nb::c_contig, nb::device::cpu>;
 using Kinds = Column<const std::uint8_t>;
@@ -27,12 +29,7 @@ using Numbers = Column<const std::int64_t>;
 using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Flags = Column<std::uint8_t>;
 using Floats = Column<double>;
-using Read = Column<const double>;
 using Integers = Column<std::int64_t>;
-
-inline void require(bool condition) {
-  if (!condition) throw nb::value_error("columns differ in length");
-}
 
 template <class T>
 std::span<const T> view(const Column<const T>& column) {
@@ -47,6 +44,7 @@ void bind_lanes(nb::class_<M>& type) {
       .def_prop_ro("lane_count", [](const M& one) { return one.lanes().most(); })
       .def_prop_ro("lane_rows", [](const M& one) { return one.lanes().size(); })
       .def_prop_ro("awaiting_count", [](const M& one) { return one.lanes().awaiting(); })
+      .def_prop_ro("kept_size", [](const M& one) { return one.lanes().kept_size(); })
       .def_prop_ro("moment", [](const M& one) { return one.lanes().moment(); })
       .def(
           "weights",
@@ -69,18 +67,12 @@ void bind_lanes(nb::class_<M>& type) {
 // number, moment, weights and forecasts.
 
 template <class M>
-std::size_t parameters(M& mixture) {
-  std::size_t count = 0;
-  mixture.visit_parameters([&](double) { ++count; });
-  return count;
-}
-
-template <class M>
 void save(M& mixture, const Floats& own, const Integers& exponents, const Integers& numbers,
           const Integers& moments, const Floats& weights, const Floats& forecasts) {
   const Lanes& lanes = mixture.lanes();
   const std::size_t count = lanes.size();
-  require(own.size() == parameters(mixture) && exponents.size() == mixture.products().size());
+  require(own.size() == mixture_codec::parameters(mixture) &&
+          exponents.size() == mixture.products().size());
   require(numbers.size() == count && moments.size() == count);
   require(weights.size() == count * lanes.experts());
   require(forecasts.size() == count * lanes.kept_size());
@@ -91,30 +83,21 @@ void save(M& mixture, const Floats& own, const Integers& exponents, const Intege
   lanes.save(numbers.data(), moments.data(), weights.data(), forecasts.data());
 }
 
-template <class M>
-void load(M& mixture, std::int64_t moment, std::int64_t labels, std::int64_t taught,
-          std::size_t most, const Read& own, const Numbers& exponents, const Numbers& numbers,
-          const Numbers& moments, const Read& weights, const Read& forecasts) {
-  Lanes lanes = mixture.lanes();
-  require(own.size() == parameters(mixture) && exponents.size() == mixture.products().size());
-  require(moments.size() == numbers.size());
-  require(weights.size() == numbers.size() * lanes.experts());
-  require(forecasts.size() == numbers.size() * lanes.kept_size());
-  lanes.load(moment, most, view(numbers), view(moments), view(weights), view(forecasts));
-  const double* next = own.data();
-  mixture.visit_parameters([&](double& one) { one = *next++; });
-  const std::int64_t* exponent = exponents.data();
-  for (Product& product : mixture.products()) product.exponent = *exponent++;
-  mixture.load(labels, taught, std::move(lanes));
-}
-
 // Binds what mixtures of probabilities have beside `bind_lanes`.
 template <class M>
-void bind_mixture(nb::class_<M>& type) {
+void bind_parameters(nb::class_<M>& type) {
   bind_lanes(type);
   type.def_prop_ro("taught", &M::taught)
-      .def_prop_ro("parameter_count", &parameters<M>)
-      .def(
+      .def_prop_ro("parameter_count", &mixture_codec::parameters<M>)
+      .def("save", &save<M>, "own"_a, "exponents"_a, "numbers"_a, "moments"_a, "weights"_a,
+           "forecasts"_a);
+}
+
+// The same, and what Python needs that runs their steps and saves them.
+template <class M>
+void bind_mixture(nb::class_<M>& type) {
+  bind_parameters(type);
+  type.def(
           "moments",
           [](const M& one, const Kinds& kinds, const Numbers& numbers, const Floats& out,
              const Flags& known) {
@@ -123,10 +106,27 @@ void bind_mixture(nb::class_<M>& type) {
             one.lanes().moments(view(kinds), view(numbers), out.data(), known.data());
           },
           "kinds"_a, "numbers"_a, "out"_a, "known"_a)
-      .def("save", &save<M>, "own"_a, "exponents"_a, "numbers"_a, "moments"_a, "weights"_a,
-           "forecasts"_a)
-      .def("load", &load<M>, "moment"_a, "labels"_a, "taught"_a, "most"_a, "own"_a, "exponents"_a,
-           "numbers"_a, "moments"_a, "weights"_a, "forecasts"_a);
+      .def("pieces",
+           [](M& one) {
+             std::string bytes;
+             save_mixture(bytes, one);
+             BytesList found;
+             SavedReader reader(bytes);
+             while (!reader.done()) found.append(to_python(reader.piece()));
+             return found;
+           })
+      .def(
+          "load_pieces",
+          [](M& one, const BytesList& given, std::int64_t moment, std::int64_t labels,
+             std::int64_t taught, std::int64_t most) {
+            if (given.size() != kMixturePieces) throw nb::value_error("columns");
+            MixturePieces pieces;
+            for (std::size_t i = 0; i < pieces.size(); ++i) {
+              pieces[i] = abers::view(nb::cast<nb::bytes>(given[i]));
+            }
+            load_mixture(one, pieces, {moment, labels, taught, most});
+          },
+          "pieces"_a, "moment"_a, "labels"_a, "taught"_a, "most"_a);
 }
 
 // Runs steps, each by one of the calls, which get its row.

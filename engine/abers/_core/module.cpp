@@ -7,11 +7,15 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "calibration_set.hpp"
+#include "columns_module.hpp"
+#include "saved_module.hpp"
+#include "set_codec.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -23,15 +27,21 @@ void bind_class_aggregation(nb::module_& m);  // in class_aggregation_module.cpp
 void bind_distribution_pool(nb::module_& m);  // in distribution_pool_module.cpp
 void bind_exit_timer(nb::module_& m);         // in exit_timer_module.cpp
 void bind_pending_store(nb::module_& m);      // in pending_store_module.cpp
+void bind_models(nb::module_& m);             // in models_module.cpp
 void bind_monitoring(nb::module_& m);         // in monitoring_module.cpp
+void bind_answers(nb::module_& m);            // in answers_module.cpp
+void bind_plain_calls(nb::module_& m);        // in plain_calls_module.cpp
 void bind_predictive(nb::module_& m);         // in predictive_module.cpp
 void bind_protection(nb::module_& m);         // in protection_module.cpp
+void bind_teaching_order(nb::module_& m);     // in teaching_order_module.cpp
+void bind_settled_rows(nb::module_& m);       // in settled_rows_module.cpp
+void bind_tests(nb::module_& m);              // in tests_module.cpp
 void bind_texts(nb::module_& m);              // in texts_module.cpp
+void bind_verdicts(nb::module_& m);           // in verdicts_module.cpp
 
 namespace {
 
-template <class T>
-using Column = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using bindings::Column;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
 using Floats = Column<double>;
@@ -176,9 +186,15 @@ NB_MODULE(_core, m) {
   abers::bind_distribution_pool(m);
   abers::bind_exit_timer(m);
   abers::bind_pending_store(m);
+  abers::bind_models(m);
   abers::bind_monitoring(m);
+  abers::bind_answers(m);
   abers::bind_predictive(m);
+  abers::bind_teaching_order(m);
+  abers::bind_settled_rows(m);
   abers::bind_texts(m);
+  abers::bind_verdicts(m);
+  abers::bind_tests(m);
   nb::class_<CalibrationSet>(m, "CalibrationSet")
       .def(nb::init<std::size_t, double, double>(), "window"_a = 0, "max_age"_a = 0.0,
            "half_life"_a = 0.0)
@@ -207,7 +223,12 @@ NB_MODULE(_core, m) {
       .def("load_observations", &abers::load_observations, "scores"_a, "labels"_a, "weights"_a,
            "times"_a, "late"_a)
       .def("check", &abers::check)
+      .def("save", [](CalibrationSet& set) { return abers::to_python(abers::save_set(set)); })
+      .def_static(
+          "load", [](const nb::bytes& payload) { return abers::load_set(abers::view(payload)); },
+          "payload"_a)
       .def("takes", &CalibrationSet::takes, "weight"_a, "time"_a = std::nan(""))
       .def("__sizeof__", &CalibrationSet::bytes);
   abers::bind_protection(m);
+  abers::bind_plain_calls(m);
 }

@@ -78,7 +78,7 @@ class Leaves {
   }
 
  private:
-  static constexpr std::size_t kChunk = 64;
+  static constexpr std::size_t kChunk = 8;
   using Chunk = std::array<Leaf<A>, kChunk>;
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::size_t size_ = 0;

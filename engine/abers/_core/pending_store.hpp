@@ -57,6 +57,7 @@ struct Dropped {
   std::int64_t row;  // of the event that ended the wait
   std::uint32_t slot;
   std::uint32_t key;
+  bool last;  // after the steps of the event, since their bytes took the room; else before them
 };
 
 // A label whose observation did not come.
@@ -303,16 +304,16 @@ class PendingStore {
       } else if (early().count()) {
         evict_early(early().oldest());
       } else {
-        drop_pending(pending().oldest(), kEvicted);
+        drop_pending(pending().oldest(), kEvicted, true);
       }
     }
   }
 
   // An observation whose label was assumed loses nothing.
-  void drop_pending(std::uint32_t slot, Count reason) {
+  void drop_pending(std::uint32_t slot, Count reason, bool last = false) {
     if (pending()[slot].value != kAssumed) {
       ++counts[reason];
-      dropped.push_back({row_, slot, pending()[slot].key});
+      dropped.push_back({row_, slot, pending()[slot].key, last});
     }
     finish(slot, false);
   }

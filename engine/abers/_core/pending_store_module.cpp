@@ -8,6 +8,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 
+#include "columns_module.hpp"
 #include "pending_store.hpp"
 
 namespace nb = nanobind;
@@ -16,8 +17,8 @@ using namespace nb::literals;
 namespace abers {
 namespace {
 
-template <class T>
-using Column = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using bindings::Column;
+using bindings::require;
 using Texts = nb::typed<nb::list, nb::str>;
 // Row, id, model, time and value of each.
 using Unknowns =
@@ -28,10 +29,6 @@ using Table = nb::ndarray<std::int64_t, nb::numpy, nb::ndim<2>, nb::c_contig, nb
 constexpr std::size_t kAhead = 8;  // events
 
 enum StepColumn : std::size_t { kRow, kSlot, kKey, kTime, kLabelTime, kClock, kStepColumns };
-
-void require(bool condition) {
-  if (!condition) throw nb::value_error("columns differ in length");
-}
 
 Name name_of(PyObject* id, std::uint32_t model) {
   Py_ssize_t length = 0;
@@ -106,13 +103,15 @@ void steps(const PendingStore& pending, const Table& columns, const Column<std::
 
 // Writes out the observations that the last batch dropped.
 void dropped(const PendingStore& pending, const Column<std::int64_t>& rows,
-             const Column<std::int64_t>& slots, const Column<std::int64_t>& keys) {
+             const Column<std::int64_t>& slots, const Column<std::int64_t>& keys,
+             const Column<std::int64_t>& last) {
   const std::size_t n = pending.dropped.size();
-  require(rows.size() == n && slots.size() == n && keys.size() == n);
+  require(rows.size() == n && slots.size() == n && keys.size() == n && last.size() == n);
   for (std::size_t i = 0; i < n; ++i) {
     rows.data()[i] = pending.dropped[i].row;
     slots.data()[i] = pending.dropped[i].slot;
     keys.data()[i] = pending.dropped[i].key;
+    last.data()[i] = pending.dropped[i].last;
   }
 }
 
@@ -243,7 +242,7 @@ void bind_pending_store(nb::module_& m) {
       .def_rw("counts", &PendingStore::counts)
       .def("take", &abers::take, "ids"_a, "kinds"_a, "models"_a, "keys"_a, "times"_a, "values"_a)
       .def("steps", &abers::steps, "columns"_a, "kinds"_a, "values"_a)
-      .def("dropped", &abers::dropped, "rows"_a, "slots"_a, "keys"_a)
+      .def("dropped", &abers::dropped, "rows"_a, "slots"_a, "keys"_a, "last"_a)
       .def("late_delays", &abers::late_delays)
       .def("recycle", &PendingStore::recycle)
       .def("capacity",

@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "columns_module.hpp"
 #include "predictive_set.hpp"
 #include "step.hpp"
 
@@ -16,16 +17,12 @@ using namespace nb::literals;
 namespace abers {
 namespace {
 
-template <class T>
-using Column = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using bindings::Column;
+using bindings::require;
 using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Quantiles = nb::ndarray<double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Answer = nb::typed<nb::tuple, double, double, Table>;
 using Labelled = PredictiveSet::Labelled;
-
-void require(bool condition) {
-  if (!condition) throw nb::value_error("columns differ in length");
-}
 
 // The smallest and the largest label, and a row each of thresholds, lower and upper CDF.
 Answer answer(const Prediction& prediction) {

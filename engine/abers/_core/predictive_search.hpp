@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -45,7 +46,7 @@ class CdfSearch {
     if (count == 0) {
       sweep(before, after);
     } else if (solver_.wanted(before, after)) {
-      reach_levels(levels, count, before, after);
+      solve_levels(buffer, weight, levels, count, before, after);
     }
     return steps_;
   }
@@ -136,14 +137,75 @@ class CdfSearch {
     return {last, near};
   }
 
-  // Solves where the CDFs reach levels, first where they are likely to.
-  void reach_levels(const double* levels, std::size_t count, const Ends& before,
-                    const Ends& after) {
+  // Solves where the CDFs reach levels, all together or each for itself.
+  void solve_levels(const PredictiveBuffer& buffer, std::int64_t weight, const double* levels,
+                    std::size_t count, const Ends& before, const Ends& after) {
+    estimates_.assign(spans_ + 1, std::numeric_limits<double>::quiet_NaN());
+    estimates_.front() = 1.0;
+    estimates_.back() = 0.0;
+    const Part all = likely_part(levels, count);
+    if (!is_faster_apart(all, count)) return reach_levels(all, before, after);
+    for (std::size_t i = 0; i < count; ++i) {
+      solver_.begin(weight, buffer.cuts(), levels + i, 1);
+      if (solver_.wanted(before, after)) reach_levels(likely_part(levels + i, 1), before, after);
+    }
+    std::sort(steps_.begin(), steps_.end(),
+              [](const CdfStep& a, const CdfStep& b) { return a.threshold < b.threshold; });
+  }
+
+  struct Part {  // of the thresholds, between two cuts, and the blocks to read for them
+    std::size_t first, last;
+    Near near;
+  };
+
+  // Where the CDFs are likely to reach levels.
+  Part likely_part(const double* levels, std::size_t count) {
     const auto [least, most] = std::minmax_element(levels, levels + count);
-    std::size_t first = estimated_place(1.0 - *least);
-    std::size_t last = estimated_place(1.0 - *most) + 1;
-    Near near{};
-    for (std::size_t k = first; k < last; ++k) near = farther(near, likely(k));
+    Part part{estimated_place(1.0 - *least), estimated_place(1.0 - *most) + 1, {}};
+    for (std::size_t k = part.first; k < part.last; ++k) part.near = farther(part.near, likely(k));
+    return part;
+  }
+
+  // Whether few levels are solved faster each for itself: that reads the blocks for each of them,
+  // but keeps few labels open. Found by measuring.
+  bool is_faster_apart(const Part& all, std::size_t count) const {
+    constexpr std::size_t kMostApart = 8;
+    constexpr std::size_t kReadForPair = 256;  // entries for each pair of levels
+    if (count == 1 || count > kMostApart || has_repeated_scores()) return false;
+    return kReadForPair * count * count <= read_for<kLeft>(all) + read_for<kRight>(all);
+  }
+
+  // Whether most scores near the query are held more than once.
+  bool has_repeated_scores() const {
+    const auto& home = around_.home();
+    std::size_t repeated = 0;
+    for (std::size_t i = 1; i < home.size(); ++i) repeated += home[i - 1].score == home[i].score;
+    return 2 * repeated > home.size();
+  }
+
+  // How many entries of a side are read for a part.
+  template <Side side>
+  std::size_t read_for(const Part& part) const {
+    std::size_t entries = 0;
+    for (std::size_t i = 1; i <= std::min(part.near[side], around_.far()[side]); ++i) {
+      const BufferBlock& next = around_.template block<side>(i);
+      const auto [some, sure] = hits<side>(next.outline, part.first, part.last);
+      if (some > 0 && sure < next.outline.weight) entries += next.entries.size();
+    }
+    return entries;
+  }
+
+  // Weight of a block's labels that are hits at some threshold between two cuts, and at all.
+  template <Side side>
+  static std::pair<std::int64_t, std::int64_t> hits(const Outline& all, std::size_t first,
+                                                    std::size_t last) {
+    return {Around<A>::template hits<side>(all, side == kLeft ? first : last),
+            Around<A>::template hits<side>(all, side == kLeft ? last : first)};
+  }
+
+  // Solves where the CDFs reach the levels of the solver, first where they are likely to.
+  void reach_levels(const Part& part, const Ends& before, const Ends& after) {
+    auto [first, last, near] = part;
     for (bool proven = false; !proven;) {
       solve_on(near, first, last, before, false, after);
       proven = true;
@@ -162,19 +224,25 @@ class CdfSearch {
     steps_.insert(steps_.end(), solver_.steps().begin(), solver_.steps().end());
   }
 
+  // The probability at a cut, nearly, sought from a guess; once a query.
+  double estimated(std::size_t k, double guess) {
+    if (std::isnan(estimates_[k])) estimates_[k] = around_.estimate(k, guess);
+    return estimates_[k];
+  }
+
   // The last cut, but for that at infinity, where the probability is likely to be at least that.
-  std::size_t estimated_place(double p) const {
+  std::size_t estimated_place(double p) {
     std::size_t low = 0;
     for (std::size_t high = spans_; high - low > 1;) {
       const std::size_t middle = low + (high - low) / 2;
-      (around_.estimate(middle, p) >= p ? low : high) = middle;
+      (estimated(middle, p) >= p ? low : high) = middle;
     }
     return low;
   }
 
-  Near likely(std::size_t k) const {
-    const double here = k == 0 ? 1.0 : around_.estimate(k, 0.5);
-    const double there = k + 1 == spans_ ? 0.0 : around_.estimate(k + 1, here);
+  Near likely(std::size_t k) {
+    const double here = estimated(k, 0.5);
+    const double there = estimated(k + 1, here);
     return around_.likely(k, here, there);
   }
 
@@ -205,8 +273,7 @@ class CdfSearch {
       const bool begins = around_.template ends_at<side>(i);
       const BufferBlock& next = around_.template block<side>(++i);
       const Outline& all = next.outline;
-      const std::int64_t some = Around<A>::template hits<side>(all, side == kLeft ? first : last);
-      const std::int64_t sure = Around<A>::template hits<side>(all, side == kLeft ? last : first);
+      const auto [some, sure] = hits<side>(all, first, last);
       if ((some == 0 || sure == all.weight) && begins && around_.template ends_at<side>(i)) {
         items.pass(Around<A>::template nearest<side>(next),
                    Around<A>::template farthest<side>(next), all.weight >> A::kShift,

@@ -55,14 +55,13 @@ void fits_of_label_1(const std::vector<Point<A>>& points, typename A::Sum weight
   }
 }
 
-template <class A>
+// Holds doubles alone: it does not depend on how weights are counted.
 class Table {
  public:
-  using P = Point<A>;
-  using D = Direction<A>;
-
   // From the points of a diagram, the origin first, each with the score of the group it ends.
-  Table(std::vector<P> points, typename A::Sum weight) {
+  template <class A>
+  Table(std::vector<Point<A>> points, typename A::Sum weight) {
+    using D = Direction<A>;
     const std::size_t last = points.size() - 1;
     scores_.resize(last);
     for (std::size_t i = 0; i < last; ++i) scores_[i] = points[i + 1].score;
@@ -72,12 +71,13 @@ class Table {
       p1_[i] = rounded_ratio(fit.dy, fit.dx);
     });
     // Label 0 is label 1 where the scores are in the opposite order and the labels swapped.
-    const P end = points.back();
-    for (P& p : points) p = {end.x - p.x, (end.x - p.x) - (end.y - p.y), p.score};
+    const Point<A> end = points.back();
+    for (auto& p : points) p = {end.x - p.x, (end.x - p.x) - (end.y - p.y), p.score};
     std::reverse(points.begin(), points.end());
     fits_of_label_1<A>(points, weight, [&](std::size_t i, const D& fit) {
       p0_[last - i] = rounded_ratio(fit.dx - fit.dy, fit.dx);
     });
+    keep_steps();
   }
 
   void predict(const double* scores, std::size_t count, double* p0, double* p1) const {
@@ -94,9 +94,27 @@ class Table {
     }
   }
 
+  std::size_t bytes() const {
+    return (scores_.capacity() + p0_.capacity() + p1_.capacity()) * sizeof(double);
+  }
+
  private:
   static constexpr std::size_t kLanes = 16;  // searches side by side hide each other's waiting
   using Places = std::array<std::size_t, kLanes>;
+
+  // Drops the scores at which neither probability changes: mostly few are left.
+  void keep_steps() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < scores_.size(); ++i) {
+      if (p0_[i + 1] == p0_[kept] && p1_[i + 1] == p1_[kept]) continue;
+      scores_[kept++] = scores_[i];
+      p0_[kept] = p0_[i + 1];
+      p1_[kept] = p1_[i + 1];
+    }
+    scores_.resize(kept);
+    for (auto* p : {&p0_, &p1_}) p->resize(kept + 1);
+    for (auto* column : {&scores_, &p0_, &p1_}) column->shrink_to_fit();
+  }
 
   // How many scores lie below each query. Invariant: from `at` to `at + rest` of them.
   Places places(const std::array<double, kLanes>& queries) const {
@@ -111,9 +129,9 @@ class Table {
     return at;
   }
 
-  std::vector<double> scores_;
-  std::vector<double> p0_;  // of queries that so many scores are at or below
-  std::vector<double> p1_;  // of queries that so many scores are below
+  std::vector<double> scores_;  // at which a probability changes
+  std::vector<double> p0_;      // of queries that so many scores are at or below
+  std::vector<double> p1_;      // of queries that so many scores are below
 };
 
 }  // namespace abers

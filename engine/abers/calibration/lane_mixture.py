@@ -13,9 +13,12 @@ from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers._core import Aggregation, ClassAggregation, DistributionPool
+    from abers.arrays import Floats
 
-__all__ = ["LaneMixture", "ProbabilityMixture", "first_weight"]
+__all__ = ["PIECES", "LaneMixture", "ProbabilityMixture", "first_weight"]
 
+PIECES = 6
+"""Number of byte strings of a mixture of probabilities in its saved form."""
 
 _DOUBLE = 8  # bytes
 
@@ -34,7 +37,6 @@ class LaneMixture:
 
     _mixture: Aggregation | ClassAggregation | DistributionPool
     _lock: Any
-    _forecast_size: int = 1  # numbers in the forecast of an expert
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -55,8 +57,25 @@ class LaneMixture:
 
     @property
     def awaiting_bytes(self) -> int:
-        """Bytes of the weights and forecasts of an observation that awaits its label."""
-        return _DOUBLE * len(self.experts) * (1 + self._forecast_size)
+        """Bytes of the weights and of what an observation keeps that awaits its label."""
+        return _DOUBLE * (len(self.experts) + self._mixture.kept_size)
+
+    def expert_table(self) -> Floats:
+        """Return mean weight and total loss of each expert, and of the mixture, a row each.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows in the order of `experts`; the last is the mixture, and its weight is NaN.
+        """
+        count = len(self.experts)
+        rows, column = np.full((count + 1, 2), np.nan), np.empty(count + 1)
+        with self._lock:
+            self._mixture.weights(column[:count])
+            rows[:count, 0] = column[:count]
+            self._mixture.losses(column)
+        rows[:, 1] = column + 0.0  # -0.0 becomes 0.0
+        return rows
 
     def expert_weights(self) -> dict[str, float]:
         """Return the mean weight of each expert over the lanes.
@@ -66,19 +85,12 @@ class LaneMixture:
         dict of str to float
             Weights that sum to one, by the names of `experts`.
         """
-        found = np.empty(len(self.experts))
-        with self._lock:
-            self._mixture.weights(found)
-        return dict(zip(self.experts, found.tolist(), strict=True))
+        return dict(zip(self.experts, self.expert_table()[:-1, 0].tolist(), strict=True))
 
     def _totals(self) -> dict[str, float]:
         """Return the total loss of each expert, and of the mixture as "protected"."""
         names = (*self.experts, "protected")
-        found = np.empty(len(names))
-        with self._lock:
-            self._mixture.losses(found)
-        found += 0.0  # -0.0 becomes 0.0
-        return dict(zip(names, found.tolist(), strict=True))
+        return dict(zip(names, self.expert_table()[:, 1].tolist(), strict=True))
 
 
 class ProbabilityMixture(LaneMixture):

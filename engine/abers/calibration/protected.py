@@ -1,63 +1,100 @@
 """Protected Venn-Abers prediction: calibration whose price against the raw score is bounded.
 
-A mixture of experts gives the probability: the raw score, Venn-Abers calibrators that forget at
-several rates, and corrections of the raw score.
+A mixture of methods gives the probability: the raw score, its Venn-Abers calibrator, corrections
+that follow changes, and combinations of these.
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from abers.backends import core
 from abers.base import Calibrator, Capabilities
-from abers.calibration import mixture_state, sets
+from abers.calibration import sets
 from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals
-from abers.calibration.lane_mixture import first_weight
-from abers.calibration.mixture_steps import HALF_LIVES, rules
-from abers.calibration.raw_probability import (
-    CLIP,
-    REMEDY,
-    BinaryMixture,
-    Kind,
-    checked_kind,
-    raw_probabilities,
-    raw_probability,
-)
+from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
+from abers.calibration.raw_probability import KINDS, REMEDY, BinaryMixture, Kind, checked_kind
 from abers.calibration.score_range import ScoreRange
 from abers.forgetting import Forgetting
-from abers.serialization import MAX_COUNT, pack, require, unpack
 
 if TYPE_CHECKING:
-    from abers._core import Aggregation, CalibrationSet, Protection
+    from abers._core import CalibrationSet, MethodMixture, Protection
     from abers.arrays import Floats, Integers
     from abers.steps import Steps
 
-__all__ = ["ProtectedVennAbers"]
+__all__ = ["MethodNames", "ProtectedVennAbers", "protection"]
 
-_HEADER = struct.Struct("<Bdqqqqq")
+METHODS = (
+    "raw",
+    "venn_abers",
+    "jumper",
+    "platt",
+    "stack_scores",
+    "stack_all",
+    "stack_2000",
+    "stack_1000",
+    "share",
+    "share_16",
+    "share_arrival",
+)
+"""Names of the methods, in the order of the core."""
+
+
+def protection(
+    rule: Forgetting,
+    scores: Kind = "probability",
+    raw_weight: float = 0.25,
+    wait: int = 0,
+    age: int = -1,
+) -> Protection:
+    """Return a calibrator without labels.
+
+    Until labels of both classes came, a missing one holds back all later ones for up to `wait`
+    predictions, 4,096 where that is 0. From an `age` of 0 on labels are taught when observations
+    are so old by the clock.
+    """
+    model: Protection = core.Protection(
+        sets.empty(rule), KINDS.index(scores), raw_weight, wait, age
+    )
+    return model
+
+
+class MethodNames(ProbabilityMixture):
+    """A mixin of what has a `Protection`: its methods by name, and their mixture."""
+
+    _model: Protection
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """Names of the methods, in order."""
+        return METHODS
+
+    @property
+    def _mixture(self) -> MethodMixture:  # type: ignore[override]
+        return self._model.mixture
 
 
 class ProtectedVennAbers(
     ScoreRange,
+    MethodNames,
     BinaryMixture,
     Calibrator[float, int, ProtectedInterval, ProtectedIntervals],
 ):
     """Calibrate a binary model that may drift, with labels that may be late, at a bounded price.
 
     The probability is a mixture of forecasts that are made when an observation is predicted, and
-    never again: the raw probability; Venn-Abers calibrators of all observations and with half-lives
-    of 300 and 3,000 predictions, drawn to the raw probability where their intervals are wide;
-    online Platt scaling; the composite jumper; and fixed share over these.
+    never again: the raw probability; `VennAbers`, drawn to the raw probability where its interval
+    is wide; the composite jumper; online Platt scaling of recent labels; logistic regressions that
+    combine their log odds, some of them with averages of late scores, labels and errors; and fixed
+    share over these. docs/protection.md has all of them.
 
     Parameters
     ----------
     window, max_age, half_life
-        A rule of forgetting is that of the calibrator of all observations, whose interval is
-        returned.
+        A rule of forgetting is that of the calibrator whose interval is returned.
     scores
         "probability"; "logit" if scores are log odds; "any" for other numbers, in place of which
         the running share of label 1 is then the raw probability.
@@ -83,25 +120,33 @@ class ProtectedVennAbers(
     prediction changes nothing and its label is learned as if it had just been predicted; the
     guarantee then needs each label before the next prediction. A number that is predicted again
     gets its first probability again, with an interval from the labels that came since. A label of
-    an unknown number teaches the experts alone.
+    an unknown number teaches the Venn-Abers calibrator alone.
 
-    **Weights** teach the Venn-Abers calibrators; the mixture does not weigh.
+    **Order of teaching.** Labels of one class may come sooner than those of the other. So a label
+    waits, where delays tell the label, until those of all earlier observations were taught, have
+    expired, or are overdue: later than nearly all labels of either class so far. Only then it
+    teaches the Venn-Abers calibrator and most methods. `len` counts the labels that did.
+
+    **Weights** teach the Venn-Abers calibrator; the mixture does not weigh.
 
     References
     ----------
     Weinberger & Ordentlich (2002), On delayed prediction of individual sequences; Joulani, Gyorgy &
     Szepesvari (2013), Online learning under delayed feedback; Vovk, Petej & Gammerman (2021),
-    Protected probabilistic classification; Herbster & Warmuth (1998), Tracking the best expert.
+    Protected probabilistic classification; Herbster & Warmuth (1998), Tracking the best expert;
+    Platt (1999), Probabilistic outputs for support vector machines; Wolpert (1992), Stacked
+    generalization.
 
     Examples
     --------
+    >>> from random import Random
     >>> from abers import ProtectedVennAbers
-    >>> calibrator = ProtectedVennAbers()
-    >>> calibrator.predict_one(0.9, number=0).probability
-    0.9
+    >>> rng, calibrator = Random(1), ProtectedVennAbers()
+    >>> round(calibrator.predict_one(0.9, number=0).probability, 2)
+    0.89
     >>> for number in range(1, 400):
     ...     p = calibrator.predict_one(0.9, number=number)
-    ...     calibrator.learn_one(0.9, number % 2, number=number)
+    ...     calibrator.learn_one(0.9, rng.randrange(2), number=number)
     >>> round(p.probability, 1), calibrator.lanes
     (0.5, 2)
     """
@@ -113,7 +158,6 @@ class ProtectedVennAbers(
         stateful=True,
         options=("scores", "raw_weight"),
     )
-    _calibrator = "venn_abers"
     _magic: ClassVar[bytes] = b"abersPV\x01"
     _width: ClassVar[int] = 3
     _remedy = REMEDY
@@ -129,13 +173,7 @@ class ProtectedVennAbers(
     ) -> None:
         super().__init__(window, max_age, half_life)
         self._become(scores, raw_weight, self._forgetting)
-        self._sets: list[CalibrationSet] = [*map(sets.empty, rules(self._forgetting))]
-        self._mixture: Aggregation = core.Aggregation(len(self._sets), self._raw_weight)
-        self._protection: Protection = self._protect(0)
-
-    def _protect(self, positives: int) -> Protection:
-        found: Protection = core.Protection(self._mixture, self._sets, positives)
-        return found
+        self._model = protection(self._forgetting, scores, self._raw_weight)
 
     def _become(self, scores: Kind, raw_weight: float, rule: Forgetting) -> None:
         self._scores_are = checked_kind(scores)
@@ -155,11 +193,11 @@ class ProtectedVennAbers(
 
     def __len__(self) -> int:
         """Count the observations that the interval's calibrator holds."""
-        return int(self._held.size)
+        return self._model.size
 
     @property
     def _held(self) -> CalibrationSet:
-        return self._sets[0]
+        return self._model.held
 
     def _options(self) -> list[str]:
         return [*super()._options(), *self._changed()]
@@ -167,65 +205,35 @@ class ProtectedVennAbers(
     # Steps
 
     def _predict(self, score: float, weight: int, time: float, number: int) -> ProtectedInterval:
-        raw = self._raw_one(score)
-        return ProtectedInterval(*self._protection.predict(score, raw, weight, time, number))
+        return ProtectedInterval(*self._model.predict(score, weight, time, number))
 
     def _learn(self, score: float, label: float, weight: int, time: float, number: int) -> bool:
-        raw = self._raw_one(score)
-        return self._protection.learn(score, raw, label == 1, weight, time, number)
+        return self._model.learn(score, label == 1, weight, time, number)
 
     def _expire(self, number: int) -> None:
-        self._protection.expire(number)
+        self._model.expire(number)
 
     def _take(self, steps: Steps, held: Integers | None) -> tuple[ProtectedIntervals, int]:
         columns = np.empty((self._width, len(steps.kinds)))
         labels = np.asarray(steps.labels, np.uint8)
-        done = self._protection.run(
-            *(steps.kinds, steps.scores, self._raw(steps), labels),
-            *(steps.weights, steps.times, steps.numbers, *columns, held),
+        done = self._model.run(
+            *(steps.kinds, steps.scores, labels, steps.weights),
+            *(steps.times, steps.numbers, *columns, held),
         )
         return ProtectedIntervals(*columns), done
-
-    def _raw_one(self, score: float) -> float:
-        """Return the raw probability of one step."""
-        if self._scores_are == "probability":
-            return min(max(score, CLIP), 1.0 - CLIP)
-        counts = self._protection.positives, self._mixture.taught
-        return raw_probability(self._scores_are, [score], *counts)
-
-    def _raw(self, steps: Steps) -> Floats:
-        """Return the raw probability of each step."""
-        counts = self._protection.positives, self._mixture.taught
-        return raw_probabilities(self._scores_are, steps, *counts)
 
     def _predictions(self, *columns: Floats) -> ProtectedIntervals:
         return ProtectedIntervals(*columns)
 
     def _must_copy(self, steps: Steps) -> bool:
-        return any(sets.may_overflow(one, steps) for one in self._sets)
+        return sets.may_overflow(self._model, steps)
 
     # Saving
 
     def _save(self) -> bytes:
-        mixture = self._mixture
-        header = _HEADER.pack(
-            get_args(Kind).index(self._scores_are),
-            self._raw_weight,
-            *(mixture.moment, mixture.labels, mixture.lane_count),
-            *(mixture.taught, self._protection.positives),
-        )
-        return pack([header, *mixture_state.dump(mixture), *map(sets.sealed, self._sets)])
+        return self._model.save()
 
     def _load(self, payload: memoryview) -> None:
-        header, *pieces = unpack(payload)
-        kind, weight, moment, labels, lanes, learned, positives = _HEADER.unpack(header)
-        held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
-        fixed = [Forgetting.of(one).half_life for one in held[1:]]
-        require(fixed == [*HALF_LIVES], "calibrators")
-        rule = Forgetting.of(held[0])
-        require(0 <= positives <= learned and labels >= 0 and 0 <= lanes <= moment, "counts")
-        require(labels <= learned <= MAX_COUNT and moment <= MAX_COUNT, "counts")
-        self._become(get_args(Kind)[kind], weight, rule)
-        self._sets, self._mixture = held, core.Aggregation(len(held), weight)
-        mixture_state.load(self._mixture, pieces, lanes, (moment, labels, learned))
-        self._protection = self._protect(positives)
+        model: Protection = core.Protection.load(bytes(payload))
+        self._become(KINDS[model.scores], model.raw_weight, Forgetting.of(model.held))
+        self._model = model

@@ -18,13 +18,13 @@ import numpy as np
 from abers.arrays import EXPIRE, LEARN, ONE, PREDICT
 from abers.backends import core
 from abers.base import Calibrator, Capabilities
-from abers.calibration import mixture_state, sets
+from abers.calibration import sets
 from abers.calibration._class_probabilities import ClassProbabilities
 from abers.calibration._classes import Classes, Label
 from abers.calibration.class_experts import one_vs_one, one_vs_rest, pair_count, vectors
 from abers.calibration.class_growth import pair_with_new, rest_of_new
 from abers.calibration.intervals import MultiInterval, MultiIntervals
-from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
+from abers.calibration.lane_mixture import PIECES, ProbabilityMixture, first_weight
 from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
 from abers.exceptions import ParameterError
 from abers.forgetting import Forgetting
@@ -144,7 +144,7 @@ class ProtectedMultiClass(
 
     def _become(self, classes: Classes, raw_weight: float, rule: Forgetting) -> None:
         self._raw_weight = first_weight(raw_weight, "raw_weight")
-        self._classes, self._forecast_size = classes, len(classes)
+        self._classes = classes
         self._forget_by(rule)
         self._mixture: ClassAggregation = core.ClassAggregation(
             len(classes), len(self.experts) - 2, self._raw_weight
@@ -214,7 +214,7 @@ class ProtectedMultiClass(
             for part in self._rests:
                 part.append(rest_of_new(part[0]))
             self._become(classes, self._raw_weight, self._forgetting)
-            mixture_state.widen(old, self._mixture)
+            self._mixture.take_over(old)
 
     # One step
 
@@ -280,7 +280,7 @@ class ProtectedMultiClass(
         pieces = [json.dumps([self.max_classes, *self.classes]).encode()]
         pieces += [
             _HEADER.pack(self._raw_weight, *counts),
-            *mixture_state.dump(mixture, len(self._classes)),
+            *mixture.pieces(),
         ]
         every = [one for part in (*self._rests, self._pairs) for one in part]
         return pack([*pieces, *map(sets.sealed, every)])
@@ -293,7 +293,7 @@ class ProtectedMultiClass(
         require(sound and counted <= moment, "counts")
         classes = Classes.known(labels, most, closed=True)
         k = len(classes)
-        held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
+        held = [sets.unsealed(piece) for piece in pieces[PIECES:]]
         rests = 1 + len(HALF_LIVES)
         require(len(held) == k * rests + pair_count(k), "calibrators")
         self._rests = [held[k * part : k * (part + 1)] for part in range(rests)]
@@ -306,4 +306,4 @@ class ProtectedMultiClass(
         for part in self._rests:
             require(len({(one.size, one.total, one.late) for one in part}) == 1, "calibrators")
         self._become(classes, weight, own)
-        mixture_state.load(self._mixture, pieces, lanes, (moment, counted, taught), k)
+        self._mixture.load_pieces(pieces[:PIECES], moment, counted, taught, lanes)

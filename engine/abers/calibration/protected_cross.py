@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from abers import validation
 from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.backends import core
 from abers.base import Capabilities
-from abers.calibration import mixture_state, sets
+from abers.calibration import sets
 from abers.calibration.cross_merge import merge, merge_one
 from abers.calibration.fold_calibrator import FoldCalibrator
 from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals, drawn, shrunk
-from abers.calibration.lane_mixture import first_weight
+from abers.calibration.lane_mixture import PIECES, first_weight
 from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
 from abers.calibration.raw_probability import (
+    KINDS,
     REMEDY,
     BinaryMixture,
     Kind,
@@ -314,18 +315,18 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
     def _save(self) -> bytes:
         mixture = self._mixture
         header = _HEADER.pack(
-            *(self.folds, get_args(Kind).index(self._scores_are), self._raw_weight),
+            *(self.folds, KINDS.index(self._scores_are), self._raw_weight),
             *(mixture.moment, mixture.labels, mixture.taught, mixture.lane_count, self._positives),
         )
         every = [one for by_fold in self._sets for one in by_fold]
-        return pack([header, *mixture_state.dump(mixture), *map(sets.sealed, every)])
+        return pack([header, *mixture.pieces(), *map(sets.sealed, every)])
 
     def _load(self, payload: memoryview) -> None:
         header, *pieces = unpack(payload)
         folds, kind, weight, moment, labels, taught, lanes, positives = _HEADER.unpack(header)
         require(0 <= labels <= taught <= MAX_COUNT and 0 <= lanes <= moment <= MAX_COUNT, "counts")
         require(0 <= positives <= taught and labels <= moment, "counts")
-        held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
+        held = [sets.unsealed(piece) for piece in pieces[PIECES:]]
         require(folds > 1 and len(held) % folds == 0, "folds")
         parts = [held[first : first + folds] for first in range(0, len(held), folds)]
         require(len(parts) == 1 + len(HALF_LIVES), "calibrators")
@@ -335,5 +336,5 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
             require(same, "rules of forgetting")
         require(bool(own) or sum(one.size for one in parts[0]) == taught, "counts")
         self._forget_by(own)
-        self._become(parts, get_args(Kind)[kind], weight, positives)
-        mixture_state.load(self._mixture, pieces, lanes, (moment, labels, taught))
+        self._become(parts, KINDS[kind], weight, positives)
+        self._mixture.load_pieces(pieces[:PIECES], moment, labels, taught, lanes)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLIP",
+    "KINDS",
     "REMEDY",
     "BinaryMixture",
     "Kind",
@@ -37,6 +38,9 @@ REMEDY = "declare scores='logit' for log odds, or scores='any'"
 """What to do with scores that are not probabilities."""
 
 Kind = Literal["probability", "logit", "any"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What scores can be; the core knows them by their numbers."""
 
 
 class BinaryMixture(ProbabilityMixture):
@@ -67,8 +71,8 @@ class BinaryMixture(ProbabilityMixture):
 
 def checked_kind(scores: Kind) -> Kind:
     """Check what scores are said to be."""
-    if scores not in get_args(Kind):
-        msg = f"scores={shown(scores)} is unknown; use {', '.join(get_args(Kind))}"
+    if scores not in KINDS:
+        msg = f"scores={shown(scores)} is unknown; use {', '.join(KINDS)}"
         raise ParameterError(msg)
     return scores
 

@@ -15,7 +15,7 @@ from abers.exceptions import ParameterError, RecordError
 from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_fields import models_and_times
 from abers.stream.columns import Events
-from abers.stream.event_order import time_order
+from abers.stream.event_order import filled_times, time_order
 from abers.stream.processor import Processor
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from abers.arrays import Integers
     from abers.stream.arrow_fields import FieldNames
     from abers.stream.arrow_tables import ArrowOutputs
-    from abers.stream.column_types import Column
     from abers.stream.settings import Settings
 
 __all__ = ["ModelStream"]
@@ -80,9 +79,7 @@ class ModelStream:
     def _times(self, table: pa.Table) -> Integers:
         """Return the times of rows; a row without one is at the time of the row before it."""
         _, column = models_and_times(table, self._fields)
-        if column.dtype.kind == "O":
-            column = self._filled(column)
-        times: Integers = column.astype(np.int64)
+        times = filled_times(column, self._last)
         previous = np.concatenate([times[:1] if self._last is None else [self._last], times[:-1]])
         if (back := np.flatnonzero(times < previous)).size:
             row = int(back[0])
@@ -91,22 +88,12 @@ class ModelStream:
             raise RecordError(msg)
         return times
 
-    def _filled(self, column: Column) -> Column:
-        """Return times with those of the rows before in place of None."""
-        given = np.not_equal(column, None)
-        if self._last is not None:
-            start = self._last
-        else:
-            start = int(column[given][0]) if given.any() else 0
-        rows = np.maximum.accumulate(np.where(given, np.arange(1, len(column) + 1), 0))
-        return np.concatenate([[start], np.where(given, column, 0)])[rows]
-
     def _ordered(self, table: pa.Table, times: Integers) -> Events | None:
         """Return the events of rows by time, and after them labels that are known later."""
         if not len(times):
             return None
         try:
-            events = Events.from_arrow(table, self._fields)
+            events = Events.from_arrow(table, self._fields, self._processor.settings)
         except ParameterError as error:
             msg = f"model {self._model!r}, in its rows up to {self._rows}: {error}"
             raise ParameterError(msg) from None
@@ -144,7 +131,7 @@ class ModelStream:
             return None
         merged = Events.joined(parts)
         # Labels that waited come first at equal times: their rows are all before these.
-        merged = merged.take(np.argsort(merged.times, kind="stable"))
-        cut = int(np.searchsorted(merged.times, end))
+        merged = merged.take(np.argsort(filled_times(merged.times), kind="stable"))
+        cut = int(np.searchsorted(filled_times(merged.times), end))
         self._awaited = merged[cut:] if cut < len(merged) else None
         return merged[:cut]

@@ -1,5 +1,6 @@
 """Monitors of a stream: scores, reliability and sequential tests of its predictions."""
 
+from abers.monitoring.answer_numbers import ANSWERS, answer_numbers
 from abers.monitoring.base import (
     BAND_LEVEL,
     Figure,
@@ -39,7 +40,7 @@ from abers.monitoring.scored_rows import (
     TrackedRows,
 )
 from abers.monitoring.scores import Bin, PrequentialScores
-from abers.monitoring.shift import Shift, ShiftEstimate
+from abers.monitoring.shift import Shift
 from abers.monitoring.tested_view import ALARM_TEST, SettledForecasts, TestedView
 from abers.monitoring.tests import EDetector, Martingale, SequentialTest
 from abers.monitoring.time_figures import axis_dates, figures_over_time, missing_labels
@@ -58,6 +59,7 @@ from abers.monitoring.windows import (
 
 __all__ = [
     "ALARM_TEST",
+    "ANSWERS",
     "BAND_LEVEL",
     "MONITORS",
     "TESTS",
@@ -106,7 +108,6 @@ __all__ = [
     "SequentialTest",
     "SettledForecasts",
     "Shift",
-    "ShiftEstimate",
     "TaskMonitor",
     "TestedView",
     "Totals",
@@ -119,6 +120,7 @@ __all__ = [
     "Window",
     "WindowedMonitor",
     "Words",
+    "answer_numbers",
     "axis_dates",
     "consistency_bands",
     "corp",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
+from abers.monitoring.answers import Answers, answers_of
 from abers.monitoring.evidence import TESTS, evidence_numbers, strongest
 from abers.monitoring.findings import NOT_FOUND
 from abers.monitoring.loss_difference import LossDifference
@@ -293,6 +294,17 @@ class TaskMonitor(Monitor):
         """What calibration saved or cost; None if there are no raw scores to compare with."""
         return _losses(self.e_processes)
 
+    def answers(self, zone: str = "UTC") -> Answers | None:
+        """Return the three answers about the model; None without tests.
+
+        Parameters
+        ----------
+        zone
+            Zone of the dates in sentences.
+        """
+        sums = [one.answer_sums() for one in self.e_processes]
+        return answers_of(sums, zone) if sums else None
+
     def views(self) -> dict[str, dict[str, float]]:
         """Return the numbers of each view, "raw" and "calibrated", by name.
 
@@ -304,6 +316,11 @@ class TaskMonitor(Monitor):
         numbers = [one for one in (*self._numbers(), *beside) if one.view]
         views = dict.fromkeys(one.view for one in numbers)
         return {view: means(one for one in numbers if one.view == view) for view in views}
+
+    @property
+    def has_raw_view(self) -> bool:
+        """Whether the raw scores have numbers too."""
+        return any(one.view == "raw" for one in self._numbers())
 
     def watch(self, mixture: Mixture) -> None:
         """Let the other monitors read the mixture that makes the predictions."""

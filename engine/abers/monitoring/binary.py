@@ -40,6 +40,15 @@ class BinaryMonitor(ProbabilityMonitor[PrequentialScores]):
     ['reliability']
     """
 
+    @property
+    def width_sum(self) -> float:
+        """Sum of the widths of the intervals."""
+        return self.calibrated.width_sum
+
+    @width_sum.setter
+    def width_sum(self, total: float) -> None:
+        self.calibrated.width_sum = total
+
     name = "binary"
     measures = (*ProbabilityMonitor.measures, LOG_LOSS, BRIER, ECE)
     kind = PrequentialScores

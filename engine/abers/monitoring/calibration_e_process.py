@@ -6,41 +6,73 @@ factors are multiplied in the order of the observations, whenever labels come.
 
 from __future__ import annotations
 
-import struct
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from abers.calibration import sets
+from abers.backends import core
 from abers.exceptions import LabelError, ScoreError
-from abers.forgetting import Forgetting
-from abers.monitoring.e_processes import EXPIRES, LEARNS, PREDICTS, EProcess, EProcessSteps
-from abers.monitoring.tested_view import SettledForecasts, TestedView
+from abers.monitoring.answers import Sums
+from abers.monitoring.e_processes import (
+    EXPIRES,
+    LEARNS,
+    PREDICTS,
+    EProcess,
+    EProcessSteps,
+    OpenedIncident,
+)
+from abers.monitoring.tested_view import TestedView
 from abers.monitoring.tests import EDetector, Martingale, hypothesis_of
 from abers.monitoring.verdict import WORDS, Words
 from abers.monitoring.verdict_sequence import VerdictSequence
-from abers.serialization import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from abers.arrays import Floats, Integers
-    from abers.monitoring.e_processes import OpenedIncident
+    from abers.arrays import Bytes, Floats, Integers
     from abers.monitoring.tests import SequentialTest
 
 __all__ = ["CalibrationEProcess"]
 
-# Labels behind the bets of each test: all of them, and a window that those before a change leave.
-_WINDOWS = (None, 1000)
 _ALPHA = 0.05  # of all verdicts on a view
-_COLUMNS = 4  # of an observation that waits, by view: forecast, a bet of each window, label
-_SETTLED = 6  # of a settled one, by view: forecast, label, factors of four tests
+_LOSSES = 4  # of several classes, that a label brings
+_COLUMNS = 4  # of an observation that waits, by view: forecast, a bet of each memory, label
+
+
+@cache
+def _tests(
+    tolerance: float,
+    alpha: float,
+    average_run_length: float,
+    average_run_time: int | None,
+    cooldown: float,
+) -> tuple[SequentialTest, ...]:
+    """Return the tests of a view as they begin, which all e-processes of these options share."""
+    made: list[SequentialTest] = []
+    for suffix, about in (("", hypothesis_of(1.0)), ("-tolerance", hypothesis_of(tolerance))):
+        made.append(Martingale(f"since-start{suffix}", alpha=alpha, hypothesis=about))
+        change = EDetector(
+            f"change{suffix}",
+            average_run_length=average_run_length,
+            average_run_time=average_run_time,
+            cooldown=cooldown,
+            hypothesis=about,
+        )
+        made.append(change)
+    return (*made,)
+
+
+@cache
+def _words(subject: str, outcome: str) -> Words:
+    """Return words, which all e-processes of these options share."""
+    return Words(subject, outcome)
 
 
 class CalibrationEProcess(EProcess):
-    """Test whether forecasts are calibrated, by betting against them with Venn-Abers prediction.
+    """Test whether forecasts are calibrated, by betting against them with sums on a grid.
 
     Parameters
     ----------
@@ -59,8 +91,12 @@ class CalibrationEProcess(EProcess):
     of
         What the forecasts of each view are of, such as "of the top class"; for verdicts.
     classes
-        Names of classes, each with verdicts on its own probabilities. Then a label also brings
-        those of each class, view by view, and at last the number of its class.
+        Names of classes, each with verdicts on its own probabilities.
+    multiclass
+        Whether there are more than two classes. Then a label brings more behind its values: the
+        probabilities of the class that came, raw and calibrated; the least and the largest ratio of
+        calibrated to raw probability of any class; and with `classes` the probabilities of each,
+        view by view, and at last the number of the class that came.
 
     Raises
     ------
@@ -71,11 +107,13 @@ class CalibrationEProcess(EProcess):
     -----
     The hypothesis of "since-start" and "change" is that P(Y = 1), given all that was known when
     the forecast p was issued and the labels of all observations before it, is p. The bet q is the
-    merged Venn-Abers probability that an `abers.VennAbers` gives p, rounded to 1/4096: one of all
-    labels for the test since the beginning, one of the last 1,000 for the detector; both are shrunk
-    to p as if 100 more labels agreed with it. The factor is q/p for label 1, and (1 - q)/(1 - p)
-    for label 0; its mean is 1 if the hypothesis is true. A label 1 that was forecast with 0, or 0
-    with 1, makes it infinite.
+    mean of five probabilities, each with a weight that grows as it predicts labels better: p
+    itself; how often labels came among all forecasts, among those in the same of 16 cells of log
+    odds, and of 32, each drawn to the wider one as if 10 more labels agreed with that; and a line
+    that is fitted to log odds. One such bet remembers all labels, for the test since the beginning;
+    one forgets a five hundredth with each label, for the detector. The factor is q/p for label 1,
+    and (1 - q)/(1 - p) for label 0; its mean is 1 if the hypothesis is true. A label 1 that was
+    forecast with 0, or 0 with 1, makes it infinite.
 
     The hypothesis of "since-start-tolerance" and "change-tolerance" is that this probability lies
     between l and u, whose odds are those of p divided and multiplied by the tolerance. The bets
@@ -93,8 +131,8 @@ class CalibrationEProcess(EProcess):
 
     References
     ----------
-    Henzi, Puke, Dimitriadis & Ziegel (2023), A safe Hosmer-Lemeshow test; Vovk & Petej (2014),
-    Venn-Abers predictors; Grünwald, de Heide & Koolen (2024), Safe testing.
+    Henzi, Puke, Dimitriadis & Ziegel (2023), A safe Hosmer-Lemeshow test; Herbster & Warmuth
+    (1998), Tracking the best expert; Grünwald, de Heide & Koolen (2024), Safe testing.
 
     Examples
     --------
@@ -104,13 +142,13 @@ class CalibrationEProcess(EProcess):
     ...     opened = process.learn(number, number % 2)
     >>> for one in process.evidence():
     ...     print(one.name, round(one.log_wealth, 1), one.status)
-    since-start 30.1 triggered
-    change 7.2 active
-    since-start-tolerance 21.7 triggered
-    change-tolerance 11.6 active
+    since-start 43.4 triggered
+    change 7.5 active
+    since-start-tolerance 35.0 triggered
+    change-tolerance 11.5 active
     """
 
-    _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer", "_sets"})
+    _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer", "native"})
 
     def __init__(  # noqa: PLR0913 - each is a choice
         self,
@@ -125,36 +163,38 @@ class CalibrationEProcess(EProcess):
         outcome: str = "labels 1",
         of: str = "",
         classes: Sequence[str] = (),
+        multiclass: bool = False,
     ) -> None:
-        def tests() -> Iterator[SequentialTest]:
-            for suffix, about in (
-                ("", hypothesis_of(1.0)),
-                ("-tolerance", hypothesis_of(tolerance)),
-            ):
-                yield Martingale(f"since-start{suffix}", alpha=alpha, hypothesis=about)
-                yield EDetector(
-                    f"change{suffix}",
-                    average_run_length=average_run_length,
-                    average_run_time=average_run_time,
-                    cooldown=cooldown,
-                    hypothesis=about,
-                )
-
         def verdicts(view: str) -> Iterator[VerdictSequence]:
             subject, share = WORDS[view].subject, 2 if classes else 1
-            words = Words(f"{subject} {of}".strip(), outcome)
+            words = _words(f"{subject} {of}".strip(), outcome)
             yield VerdictSequence(view, tolerance, _ALPHA / share, words=words)
             for name in classes:
                 part = Words(subject, f"labels {name}", part=name, parts="classes")
                 yield VerdictSequence(view, tolerance, _ALPHA / 2 / len(classes), words=part)
 
         self.tolerance, self._classes = tolerance, len(classes)
-        width = len(views)
-        tested = [TestedView(view, [*tests()], [outcome], [*verdicts(view)]) for view in views]
-        self._beside = self._classes * width + 1 if classes else 0
-        waits, settled = (one * width + self._beside for one in (_COLUMNS, _SETTLED))
-        super().__init__(tested, waits, settled, grace_period)
-        self._sets = [sets.empty(Forgetting(window)) for _ in views for window in _WINDOWS]
+        self._names, self._several = (*classes,), multiclass
+        tests = _tests(tolerance, alpha, average_run_length, average_run_time, cooldown)
+        tested = [TestedView(view, tests, [outcome], [*verdicts(view)]) for view in views]
+        by_class = self._classes * len(views) + 1 if classes else 0
+        self._beside = _LOSSES + by_class if multiclass else 0
+        super().__init__(tested, _COLUMNS * len(views) + self._beside, grace_period)
+
+    def _begin(self) -> None:
+        views = self.views
+        tests = [view.native for view in views]
+        verdicts = [one.core for one in self.verdicts]
+        losses = None if self.losses is None else self.losses.core
+        options = (self._several, self.tolerance, self.grace_period)
+        self.native = core.BinaryTests(tests, verdicts, losses, *options)
+        self._buffer = self.native.queue
+        for number, view in enumerate(views):
+            view.native = self.native.tests(number)
+            for at, one in enumerate(view.verdicts):
+                one.core = self.native.verdicts(number, at)
+        if self.losses is not None:
+            self.losses.core = self.native.losses
 
     def predict(self, number: int, *forecasts: float, time: int = 0) -> None:
         """Bet on an observation, whose number is above all before it; a forecast a view."""
@@ -168,43 +208,63 @@ class CalibrationEProcess(EProcess):
         """Let an observation expire; return the incidents that this opens."""
         return self.run(self._step(EXPIRES, number, 0))
 
-    def _move(self, steps: EProcessSteps) -> int:
-        values = np.ascontiguousarray(steps.values)
-        count: int = self._buffer.bet(self._sets, self.tolerance, *steps[:3], values)
-        if count < 0:
-            row = count + len(values)
-            shown = ", ".join(map(str, values[row, : len(self.views)].tolist()))
-            if steps.kinds[row] == PREDICTS:
-                msg = f"row {row}: forecast {shown} is not a probability; give one in [0, 1]"
-                raise ScoreError(msg)
-            msg = f"row {row}: label {shown} is unknown; labels are 0 and 1"
-            raise LabelError(msg)
-        return count
+    def run(self, steps: EProcessSteps, most: int | None = None) -> list[OpenedIncident]:
+        """Run any sequence of steps; see `EProcess.run`."""
+        ends = np.array([len(steps.kinds)], np.int64)
+        return [one for _, one in self.run_many([self], ends, steps, most)]
 
-    def _settled(self, rows: Floats, times: Integers, skipped: Integers) -> list[SettledForecasts]:
-        found, k = [], self._classes
-        classes = rows[:, -1:] == np.arange(k)
-        for number in range(len(self.views)):
-            at, beside = _SETTLED * number, _SETTLED * len(self.views) + k * number
-            factors = rows[:, at + 2 : at + _SETTLED].T.tolist()
-            forecasts, labels = rows[:, at : at + 1], rows[:, at + 1 : at + 2]
-            if k:
-                forecasts = np.hstack((forecasts, rows[:, beside : beside + k]))
-                labels = np.hstack((labels, classes))
-            found.append(SettledForecasts(factors, forecasts, labels, times, skipped))
-        return found
+    @staticmethod
+    def run_many(
+        processes: Sequence[CalibrationEProcess],
+        ends: Integers,
+        steps: EProcessSteps,
+        most: int | None = None,
+    ) -> list[tuple[int, OpenedIncident]]:
+        """Run the steps of all in two native calls; nothing is done if a row cannot be used.
+
+        The incidents of each e-process stand by view and test; see `EProcess.run_many`.
+        """
+        values = np.ascontiguousarray(steps.values)
+        _require_usable(steps.kinds, values, len(processes[0].views))
+        records = [one.native for one in processes]
+        opened = []
+        for number, view, test, step, incident, shift in core.run_binary_tests(
+            records, ends, *steps[:3], values, most
+        ):
+            tested = processes[number].views[view]
+            named = tested.opened(step, test, incident, shift)
+            opened.append((number, OpenedIncident(step, tested.name, *named[1:])))
+        return opened
+
+    def answer_sums(self, *, over_time: bool = True) -> Sums:
+        """Return the sums behind the answers about the forecasts; see `EProcess.answer_sums`."""
+        sums = self.native.answers
+        return Sums(
+            sums.now(),
+            sums.whole(),
+            sums.trail() if over_time else (),
+            sums.skipped,
+            self._buffer.came,
+            self.grace_period,
+            [view.name for view in self.views],
+            self._incidents(),
+            self._names,
+            self.tolerance,
+            several=self._several,
+        )
+
+    @property
+    def _warm_up(self) -> int:
+        return int(self.native.answers.skipped)
 
     def _dump(self) -> list[bytes]:
-        return [sets.sealed(one) for one in self._sets]
+        bets = [self.native.save_bets(view) for view in range(len(self.views))]
+        return [*bets, self.native.answers.save()]
 
     def _restore(self, strategies: Sequence[bytes]) -> None:
-        try:
-            restored = [sets.unsealed(one) for one in strategies]
-        except struct.error as error:
-            raise ValueError("bets") from error
-        for one, window in zip(restored, _WINDOWS * len(self.views), strict=True):
-            require(one.window == (window or 0) and not one.lifetime, "betting strategies")
-        self._sets = restored
+        by_view = [partial(self.native.load_bets, view) for view in range(len(self.views))]
+        for load, saved in zip([*by_view, self.native.answers.load], strategies, strict=True):
+            load(saved)
 
     def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
         beside, rows = rows[:, : self._beside], rows[:, self._beside :]
@@ -221,15 +281,31 @@ class CalibrationEProcess(EProcess):
         )
 
     def _are_classes(self, beside: Floats) -> bool:
-        """Return whether rows are probabilities of classes, and the number of one."""
+        """Return whether rows are losses, probabilities of classes, and the number of a class."""
         if not self._beside:
             return True
-        tables, numbers = beside[:, :-1], beside[:, -1]
+        tables = np.hstack((beside[:, :2], beside[:, _LOSSES:-1]))
         probable = (tables >= 0.0) & (tables <= 1.0)
-        return bool(probable.all() and np.isin(numbers, np.arange(self._classes)).all())
+        sound = bool(probable.all() and (beside[:, 2:_LOSSES] >= 0.0).all())
+        return sound and bool(
+            not self._classes or np.isin(beside[:, -1], np.arange(self._classes)).all()
+        )
 
     def _step(self, kind: int, number: int, time: int, *values: float) -> EProcessSteps:
         row = np.zeros((1, len(self.views) + self._beside))
         row[0, : len(values)] = values
         numbers, times = np.array([[number], [time]], np.int64)
         return EProcessSteps(np.array([kind], np.uint8), numbers, times, row)
+
+
+def _require_usable(kinds: Bytes, values: Floats, views: int) -> None:
+    """Raise an InputError that names the first forecast or label that cannot be one."""
+    row = core.first_refused(kinds, values, views)
+    if row is None:
+        return
+    shown = ", ".join(map(str, values[row, :views].tolist()))
+    if kinds[row] == PREDICTS:
+        msg = f"row {row}: forecast {shown} is not a probability; give one in [0, 1]"
+        raise ScoreError(msg)
+    msg = f"row {row}: label {shown} is unknown; labels are 0 and 1"
+    raise LabelError(msg)

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import math
 
+from abers.backends import core
 from abers.exceptions import ParameterError
 
 __all__ = ["ConfidenceSequence"]
-
-_LN2 = math.log(2.0)
-_PRECISION = 1e-13  # relative, of the continued fraction
-_TINY = 1e-300  # in place of a denominator of 0
-_ROOT = 1e-10  # relative precision of a boundary
 
 
 class ConfidenceSequence:
@@ -64,8 +60,6 @@ class ConfidenceSequence:
     (True, False)
     """
 
-    __slots__ = ("_constant", "_rho", "_scale")
-
     def __init__(self, tightest: float, alpha: float, scale: float = 1.0) -> None:
         positive = 0.0 < tightest < math.inf and 0.0 < scale < math.inf
         if not (positive and 0.0 < alpha < 1.0):
@@ -74,11 +68,8 @@ class ConfidenceSequence:
                 "numbers, and an alpha between 0 and 1"
             )
             raise ParameterError(msg)
-        self._scale = scale
-        log = -2.0 * math.log(alpha)
-        # Best for the mixture of normal distributions, which this one is near for large sums.
-        self._rho = rho = tightest / scale**2 / (log + math.log1p(log))
-        self._constant = rho * math.log(rho) - math.lgamma(rho) - _log_p(rho, rho) - rho
+        self._options = tightest, alpha, scale
+        self._core = core.ConfidenceSequence(*self._options)
 
     def log_mixture(self, deviation: float, squares: float) -> float:
         """Return the natural logarithm of the mixture.
@@ -95,8 +86,7 @@ class ConfidenceSequence:
         float
             It reaches log(1 / alpha) where S reaches the boundary.
         """
-        s, shape = deviation / self._scale, squares / self._scale**2 + self._rho
-        return self._without_p(s, shape) + _log_p(shape, s + shape)
+        return float(self._core.log_mixture(deviation, squares))
 
     def reaches(self, deviation: float, squares: float, alpha: float) -> bool:
         """Return whether a deviation reaches the boundary; one of 0 or less never does.
@@ -108,16 +98,7 @@ class ConfidenceSequence:
         alpha
             Level of this side.
         """
-        threshold = -math.log(alpha)
-        # No mixture exceeds its largest part, which is at most exp(S**2 / (2 V)).
-        if deviation <= 0.0 or deviation * deviation < 2.0 * squares * threshold:
-            return False
-        s, shape = deviation / self._scale, squares / self._scale**2 + self._rho
-        most = self._without_p(s, shape)
-        if most < threshold:
-            return False
-        # P(a, x) is at least 1/2 for x >= a.
-        return most - _LN2 >= threshold or most + _log_p(shape, s + shape) >= threshold
+        return bool(self._core.reaches(deviation, squares, alpha))
 
     def boundary(self, squares: float, alpha: float) -> float:
         """Return the deviation S at which the mixture reaches 1/alpha.
@@ -129,40 +110,8 @@ class ConfidenceSequence:
         alpha
             Level of this side.
         """
-        low = math.sqrt(-2.0 * squares * math.log(alpha))
-        high = low + self._scale
-        while not self.reaches(high, squares, alpha):
-            low, high = high, 2.0 * high
-        while high - low > _ROOT * high:
-            middle = 0.5 * (low + high)
-            if self.reaches(middle, squares, alpha):
-                high = middle
-            else:
-                low = middle
-        return high
+        return float(self._core.boundary(squares, alpha))
 
-    def _without_p(self, s: float, shape: float) -> float:
-        """Return the logarithm of the mixture but for P(shape, s + shape)."""
-        x = s + shape
-        return self._constant + math.lgamma(shape) - shape * math.log(x) + x
-
-
-def _log_p(a: float, x: float) -> float:
-    """Return log P(a, x), the regularised lower incomplete gamma function, for x >= a > 0.
-
-    1 - P is a continued fraction, which is computed by Lentz's method; it converges the faster the
-    more x exceeds a, within some multiple of the root of a if they are equal.
-    """
-    b = x + 1.0 - a
-    c, d = 1.0 / _TINY, 1.0 / b
-    fraction, n, factor = d, 0, 0.0
-    while abs(factor - 1.0) > _PRECISION:
-        n += 1
-        term = n * (a - n)
-        b += 2.0
-        d = 1.0 / (term * d + b or _TINY)
-        c = b + term / c or _TINY
-        factor = c * d
-        fraction *= factor
-    log_front = a * math.log(x) - x - math.lgamma(a)
-    return math.log1p(-fraction * math.exp(log_front))
+    def __reduce__(self) -> tuple[object, tuple[float, float, float]]:
+        """Pickle and copy the options."""
+        return type(self), self._options

@@ -6,13 +6,15 @@ observations, whenever labels come.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from abers.backends import core
 from abers.exceptions import ParameterError
-from abers.monitoring.e_processes import EProcess
+from abers.monitoring.answers import Sums, labels_of_a_mark, main_level
+from abers.monitoring.e_processes import EProcess, OpenedIncident
 from abers.monitoring.regression import spread
 from abers.monitoring.tested_view import ALARM_TEST, SettledForecasts, TestedView
 from abers.monitoring.tests import EDetector, Martingale, hypothesis_of
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.arrays import Floats, Integers
+    from abers.monitoring.e_processes import EProcessSteps
     from abers.monitoring.tests import SequentialTest
 
 __all__ = ["DistributionEProcess"]
@@ -51,6 +54,38 @@ _PIT_WORDS = (
         parts="properties",
     ),
 )
+
+
+@cache
+def _tests(  # noqa: PLR0913, PLR0917 - each is an option
+    levels: tuple[float, ...],
+    pit: bool,  # noqa: FBT001
+    tolerance: float,
+    alpha: float,
+    average_run_length: float,
+    average_run_time: int | None,
+    cooldown: float,
+) -> tuple[SequentialTest, ...]:
+    """Return the tests as they begin, which all e-processes of these options share."""
+    right, about = hypothesis_of(1.0), hypothesis_of(tolerance)
+    names = [f"coverage-{level:.9g}" for level in levels]
+    tests: list[SequentialTest] = [
+        *(Martingale(name, alpha=alpha, hypothesis=right) for name in names),
+        *(Martingale(f"{name}-tolerance", alpha=alpha, hypothesis=about) for name in names),
+    ]
+    if pit:
+        tests.append(Martingale("pit", alpha=alpha, hypothesis=right))
+    if tests:
+        for name, hypothesis in (("change", right), (ALARM_TEST, about if levels else right)):
+            change = EDetector(
+                name,
+                average_run_length=average_run_length,
+                average_run_time=average_run_time,
+                cooldown=cooldown,
+                hypothesis=hypothesis,
+            )
+            tests.append(change)
+    return (*tests,)
 
 
 class _Frequencies:
@@ -82,6 +117,10 @@ class DistributionEProcess(EProcess):
         Whether PIT values are tested too, and have verdicts.
     tolerance, alpha, average_run_length, average_run_time, cooldown, grace_period
         As of `CalibrationEProcess`.
+    intervals
+        Whether there are answers about the intervals. Then a label first brings, of each level,
+        whether it is below the interval, and the width of this; how far it is above the model's
+        number; and how far it is from the median, NaN if there is none.
 
     Raises
     ------
@@ -147,6 +186,7 @@ class DistributionEProcess(EProcess):
 
     subjects: ClassVar[Mapping[str, str]] = {"calibrated": "served intervals"}
     faults: ClassVar[Mapping[int, str]] = dict.fromkeys((-1, 0, 1), "too narrow")
+    _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer", "_intervals"})
 
     def __init__(  # noqa: PLR0913 - each is a choice
         self,
@@ -160,36 +200,23 @@ class DistributionEProcess(EProcess):
         average_run_time: int | None = None,
         cooldown: float = 10_000.0,
         grace_period: int = 0,
+        intervals: bool = False,
     ) -> None:
         if any(not 0.0 < level < 1.0 for level in (*levels, *quantiles)):
             msg = f"levels {[*levels, *quantiles]} are not all between 0 and 1"
             raise ParameterError(msg)
-        right, about = hypothesis_of(1.0), hypothesis_of(tolerance)
         tolerated = [level / (level + (1.0 - level) * tolerance) for level in levels]
         self._levels, self._quantiles, self._pit = np.array(levels), len(quantiles), pit
+        self._tolerance = tolerance
         self._since = [_coverage(one, 1.0) for one in (*levels, *tolerated)]
         self._recent = [_coverage(one, _FORGET) for one in levels]
         self._tolerant = [_coverage(one, _FORGET) for one in tolerated]
-        names = [f"coverage-{level:.9g}" for level in levels]
-        tests: list[SequentialTest] = [
-            *(Martingale(name, alpha=alpha, hypothesis=right) for name in names),
-            *(Martingale(f"{name}-tolerance", alpha=alpha, hypothesis=about) for name in names),
-        ]
         if pit:
             uniform = [1.0 / _BINS] * _BINS
             self._since.append(_Frequencies(uniform, 1.0))
             self._recent = [_Frequencies(uniform, _FORGET)]
-            tests.append(Martingale("pit", alpha=alpha, hypothesis=right))
-        if tests:
-            for name, hypothesis in (("change", right), (ALARM_TEST, about if levels else right)):
-                change = EDetector(
-                    name,
-                    average_run_length=average_run_length,
-                    average_run_time=average_run_time,
-                    cooldown=cooldown,
-                    hypothesis=hypothesis,
-                )
-                tests.append(change)
+        options = (tolerance, alpha, average_run_length, average_run_time, cooldown)
+        tests = _tests((*levels,), pit, *options)
         outcomes = [f"labels inside the central {100 * level:.9g} % intervals" for level in levels]
         verdicts = [_verdicts(level, len(levels), tolerance) for level in levels]
         parts = [*map(_quantile_words, quantiles), *(_PIT_WORDS if pit else ())]
@@ -198,10 +225,32 @@ class DistributionEProcess(EProcess):
             sequence = VerdictSequence("calibrated", tolerance, share, words=words, level=level)
             verdicts.append(sequence)
         view = TestedView("calibrated", tests, outcomes, verdicts)
-        width = max(1, len(levels) + len(quantiles) + 2 * pit)
-        super().__init__([view], width, width, grace_period)
+        self._measured = 2 * len(levels) + 2 if intervals else 0
+        width = max(1, len(levels) + len(quantiles) + 2 * pit) + self._measured
+        super().__init__([view], width, grace_period)
 
-    def _settled(self, rows: Floats, times: Integers, skipped: Integers) -> list[SettledForecasts]:
+    def _begin(self) -> None:
+        super()._begin()
+        mark = labels_of_a_mark(self._levels.tolist())
+        self._intervals = core.IntervalSums(len(self._levels), mark)
+
+    def run(self, steps: EProcessSteps, most: int | None = None) -> list[OpenedIncident]:
+        """Run any sequence of steps; see `EProcess.run`."""
+        numbers, times, at, gaps, rows = self._buffer.run(*steps, most)
+        if not len(times):
+            return []
+        measured, rows = np.split(rows, [self._measured], axis=1)
+        if self._measured:
+            inside = rows[:, : len(self._levels)]
+            self._intervals.add(np.hstack((inside, measured)), numbers, times)
+        (view,) = self.views
+        opened = view.update(*self._settled(rows, times, gaps))
+        return [OpenedIncident(int(at[one.row]), view.name, *one[1:]) for one in opened]
+
+    def _settled(
+        self, rows: Floats, times: Integers, skipped: Integers
+    ) -> tuple[SettledForecasts, Floats]:
+        """Return the forecasts of settled observations, and the factors of each test."""
         k = len(self._levels)
         covered = rows[:, :k]
         shares = [np.column_stack((1.0 - one, one)) for one in covered.T]
@@ -214,7 +263,6 @@ class DistributionEProcess(EProcess):
         if recent:
             factors += [_mean(recent), _mean(tolerant or recent)]
         forecasts = np.broadcast_to(self._levels, covered.shape)
-        listed = [one.tolist() for one in factors]
         counted = rows[:, k : k + self._quantiles]
         least: list[Floats] = [forecasts, np.floor(counted)]
         most: list[Floats] = [covered, np.ceil(counted)]
@@ -223,24 +271,47 @@ class DistributionEProcess(EProcess):
             halves = np.column_stack((quarters[:, :2].sum(axis=1), quarters[:, 1:3].sum(axis=1)))
             for one in (least, most):
                 one.append(np.minimum(halves, 1.0))
-        return [SettledForecasts(listed, np.hstack(least), np.hstack(most), times, skipped)]
+        first, last = (np.ascontiguousarray(np.hstack(one).T) for one in (least, most))
+        table = np.column_stack(factors) if factors else np.empty((len(rows), 0))
+        return SettledForecasts(first, last, times, skipped), table
 
     @property
     def _strategies(self) -> list[_Frequencies]:
         return [*self._since, *self._recent, *self._tolerant]
 
+    def answer_sums(self, *, over_time: bool = True) -> Sums:
+        """Return the sums behind the answers about the intervals; see `EProcess.answer_sums`."""
+        sums, levels = self._intervals, self._levels.tolist()
+        main = main_level(levels)
+        return Sums(
+            sums.now(),
+            sums.whole(),
+            sums.trail() if over_time else (),
+            None,
+            self._buffer.came,
+            self.grace_period,
+            [view.name for view in self.views],
+            self._incidents(0 if main is None else levels.index(main)),
+            levels,
+            self._tolerance,
+            of_numbers=True,
+        )
+
     def _dump(self) -> list[bytes]:
-        return [one.counts.astype("<f8").tobytes() for one in self._strategies]
+        counts = [one.counts.astype("<f8").tobytes() for one in self._strategies]
+        return [*counts, self._intervals.save()]
 
     def _restore(self, strategies: Sequence[bytes]) -> None:
-        for one, saved in zip(self._strategies, strategies, strict=True):
+        self._intervals.load(strategies[-1])
+        for one, saved in zip(self._strategies, strategies[:-1], strict=True):
             counts = column(saved, "<f8", "counts of bins", len(one.counts))
             require(((counts >= 0.0) & (counts <= MAX_COUNT)).all(), "counts of bins")
             one.counts[:] = counts
 
     def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
-        values = rows[labelled]
-        return bool(((values >= 0.0) & (values <= 1.0)).all())
+        measured, values = np.split(rows[labelled], [self._measured], axis=1)
+        wide = measured[:, len(self._levels) : -2] >= 0.0
+        return bool(wide.all() and ((values >= 0.0) & (values <= 1.0)).all())
 
 
 def _verdicts(level: float, levels: int, tolerance: float) -> VerdictSequence:

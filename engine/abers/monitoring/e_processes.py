@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.arrays import Bytes, Floats, Integers
+    from abers.monitoring.answers import Sums
     from abers.monitoring.evidence import Evidence, Incident
     from abers.monitoring.shift import Shift
-    from abers.monitoring.tested_view import SettledForecasts, TestedView
+    from abers.monitoring.tested_view import TestedView
     from abers.monitoring.verdict_sequence import VerdictSequence
 
 __all__ = ["EXPIRES", "LEARNS", "PREDICTS", "EProcess", "EProcessSteps", "OpenedIncident"]
@@ -53,6 +54,10 @@ class EProcessSteps(NamedTuple):
     numbers: Integers
     times: Integers
     values: Floats
+
+    def part(self, rows: Any) -> EProcessSteps:  # noqa: ANN401 - a slice, or an array
+        """Return some of the steps."""
+        return EProcessSteps(*(column[rows] for column in self))
 
 
 class OpenedIncident(NamedTuple):
@@ -86,8 +91,6 @@ class EProcess(CopiedWhole, ABC):
         What is tested, and the tests.
     width
         Number of floats of an observation that waits. The last is its label: NaN until that comes.
-    settled_width
-        Number of floats of one that is settled.
     grace_period
         Number of labels that must have come before the first bet: earlier predictions are left out.
     """
@@ -106,14 +109,16 @@ class EProcess(CopiedWhole, ABC):
     _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer"})
     """Attributes that the core keeps, which only `_core_state` can save."""
 
-    def __init__(
-        self, views: Sequence[TestedView], width: int, settled_width: int, grace_period: int
-    ) -> None:
-        self.views, self._width, self._settled_width = (*views,), width, settled_width
+    def __init__(self, views: Sequence[TestedView], width: int, grace_period: int) -> None:
+        self.views, self._width = (*views,), width
         both = [view.name for view in views] == ["raw", "calibrated"]
         self.losses = LossDifference() if both else None
         self.grace_period = grace_period
-        self._buffer = core.ReorderBuffer(width, grace_period)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Set the attributes that the core keeps, as they are before the first observation."""
+        self._buffer = core.ReorderBuffer(self._width, self.grace_period)
 
     @property
     def skipped(self) -> int:
@@ -126,64 +131,85 @@ class EProcess(CopiedWhole, ABC):
         return [one for view in self.views for one in view.verdicts]
 
     @property
-    def first(self) -> int:
-        """Number of the first observation that waits; the largest integer if none does."""
-        return int(self._buffer.first())
-
-    @property
     def waiting(self) -> Integers:
         """Numbers of the observations that wait for their label or an earlier one, ascending."""
         return self._columns()[0]
 
-    def run(self, steps: EProcessSteps) -> list[OpenedIncident]:
-        """Run any sequence of steps; all other calls use this one.
+    @abstractmethod
+    def run(self, steps: EProcessSteps, most: int | None = None) -> list[OpenedIncident]:
+        """Run any sequence of steps.
 
         Parameters
         ----------
         steps
             Steps in order. A label or an end of an observation that does not wait is ignored.
+        most
+            An observation expires when one is predicted whose number is higher by so much; None
+            keeps all.
 
         Returns
         -------
         list of OpenedIncident
-            Incidents that opened, in the order of the observations.
+            Incidents that opened, by test.
 
         Raises
         ------
         InputError
             If a row cannot be used; nothing is done then.
         """
-        count = self._move(steps)
-        if not count:
-            return []
-        times, at, gaps = (np.empty(count, np.int64) for _ in range(3))
-        values = np.empty((count, self._settled_width))
-        self._buffer.settled(times, at, gaps, values)
-        settled = self._settled(values, times, gaps)
-        if self.losses is not None:
-            self._compare(*settled)
-        return [
-            OpenedIncident(int(at[one.row]), view.name, *one[1:])
-            for view, one_view in zip(self.views, settled, strict=True)
-            for one in view.update(one_view)
-        ]
 
-    def _compare(self, first: SettledForecasts, second: SettledForecasts) -> None:
-        """Compare the losses of the forecasts of both views."""
-        if self.losses is not None:
-            columns = (first.forecasts[:, 0], second.forecasts[:, 0], first.labels[:, 0])
-            issued, served, labels = map(np.ascontiguousarray, columns)
-            self.losses.add(issued, served, labels, first.times)
+    @staticmethod
+    def run_many(
+        processes: Sequence[Any], ends: Integers, steps: EProcessSteps, most: int | None = None
+    ) -> list[tuple[int, OpenedIncident]]:
+        """Run the steps of several e-processes of one kind and the same options.
 
-    def _move(self, steps: EProcessSteps) -> int:
-        """Add steps to the buffer; return the number of observations that they settle."""
-        return int(self._buffer.run(*steps))
+        Parameters
+        ----------
+        processes
+            The e-processes.
+        ends
+            Where the steps of each end.
+        steps, most
+            As of `run`, those of one e-process behind those of the other.
+
+        Returns
+        -------
+        list
+            Incidents that opened, each behind the number of its e-process.
+
+        Raises
+        ------
+        InputError
+            If a row cannot be used.
+        """
+        found, begin = list[tuple[int, OpenedIncident]](), 0
+        for number, (process, end) in enumerate(zip(processes, ends.tolist(), strict=True)):
+            for one in process.run(steps.part(slice(begin, end)), most):
+                found.append((number, one._replace(step=begin + one.step)))
+            begin = end
+        return found
 
     @abstractmethod
-    def _settled(
-        self, rows: Floats, times: Integers, skipped: Integers
-    ) -> Sequence[SettledForecasts]:
-        """Return the forecasts of each view, from the values of settled observations."""
+    def answer_sums(self, *, over_time: bool = True) -> Sums:
+        """Return the sums behind the answers about the predictions, with points over time or not.
+
+        They are a copy, which later predictions do not change.
+        """
+
+    @property
+    def _warm_up(self) -> int:
+        """Number of predictions of the warm-up that are known."""
+        return 0
+
+    def _incidents(self, at: int = 0) -> dict[str, int | None]:
+        """Return since when an incident of some verdicts of each view is open, if it is."""
+        found = {}
+        for view in self.views:
+            for one in view.verdicts[at : at + 1]:
+                if one.open:
+                    found[view.name] = one.held.since if one.held else view.last_alarm
+        return found
 
     @abstractmethod
     def _dump(self) -> list[bytes]:
@@ -200,7 +226,7 @@ class EProcess(CopiedWhole, ABC):
     def state(self) -> tuple[Any, ...] | None:
         """Return the state: what `load` takes; None before the first observation."""
         buffer = self._buffer
-        if not (buffer.came or buffer.skipped or buffer.size()):
+        if not (buffer.came or buffer.skipped or buffer.size() or self._warm_up):
             return None
         views = [view.state() for view in self.views]
         losses = None if self.losses is None else self.losses.state()
@@ -234,7 +260,7 @@ class EProcess(CopiedWhole, ABC):
         """Restore all attributes."""
         core_state = saved.pop("core")
         vars(self).update(saved)
-        self._buffer = core.ReorderBuffer(self._width, self.grace_period)
+        self._begin()
         self._load_core(*core_state)
 
     def _core_state(self) -> tuple[list[bytes], list[memoryview], tuple[int, int, int]]:
@@ -260,6 +286,8 @@ class EProcess(CopiedWhole, ABC):
         n = len(numbers)
         times, waits = column(saved[1], "<i8", "times", n), column(saved[2], "u1", "waits", n)
         rows = column(saved[3], "<f8", "what waits", n * self._width).reshape(n, self._width)
+        if not n:
+            return
         require((numbers[:-1] < numbers[1:]).all() and (numbers[:1] >= 0).all(), "numbers")
         require((waits <= 1).all() and waits[:1].all(), "waits")
         require((np.isnan(rows[:, -1]) | (waits == 0)).all(), "labels of what waits")

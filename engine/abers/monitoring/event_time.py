@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 __all__ = ["duration", "event_time", "is_date"]
 
-_FIRST_DATE = 100_000_000_000  # milliseconds, in 1973: smaller event times are row numbers
+# Milliseconds, in April 1970: smaller event times are row numbers, or seconds since 1970.
+_FIRST_DATE = 10_000_000_000
 _LAST_DATE = 253_402_300_800_000  # milliseconds: the calendar ends before
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -12,43 +13,22 @@ from abers.arrays import raw, unmasked
 from abers.backends import core
 from abers.exceptions import ParameterError
 from abers.monitoring.corp import probabilities
-from abers.serialization import MAX_COUNT, column, number, require
+from abers.serialization import column, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
+    from abers._core import GroupSums
     from abers.arrays import Floats
 
-__all__ = ["BINS", "GRID", "ForecastGroup", "ForecastGroups", "checked_rows"]
+__all__ = ["BINS", "GRID", "ForecastGroup", "ForecastGroups", "checked_rows", "tolerances"]
 
 GRID = (1.05, 1.1, 1.15, 1.2, 1.25, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
 """Tolerances of which the smallest that holds is shown; more of them cost no evidence."""
 BINS = 10
 """Number of bins of equal width; each but the last is open above."""
-_TOLERANCES = 1 + len(GRID)
-_HEAD = 2  # sums before those of the halves: the weight, and the cut in log odds
-_COUNTED = 4  # of each group: labels, labels 1, sum of forecasts, squared distances
-# After these each group has the sums of the lower ends of its tolerances, then of the upper ones:
-# a half of all tolerances, a bin of the first.
-_BIN_SUMS = _COUNTED + 2
-_HALVES = (_HEAD, _HEAD + _COUNTED + 2 * _TOLERANCES)  # where the sums of each half begin
-_BINS = _HEAD + 2 * (_COUNTED + 2 * _TOLERANCES)  # where those of the bins begin
-_ROUNDED = 1.0 + 1e-9  # sums of many numbers of at most 1 may be a little more
-_FARTHEST = 15.01  # log odds
-
-
-def _half(start: int, k: int) -> list[int]:
-    """Return the indices of the sums of a half at a tolerance."""
-    ends = start + _COUNTED
-    return [*range(start, ends), ends + k, ends + _TOLERANCES + k]
-
-
-_OF_TOLERANCE = np.array(
-    [_half(start, 0) for start in _HALVES]
-    + [[*range(_BINS + k * _BIN_SUMS, _BINS + (k + 1) * _BIN_SUMS)] for k in range(BINS)]
-)  # indices of the sums of each group at the configured tolerance
 
 
 class ForecastGroup(NamedTuple):
@@ -111,11 +91,15 @@ class ForecastGroups:
     """
 
     def __init__(self, tolerance: float) -> None:
-        if not 1.0 <= tolerance < math.inf:
-            msg = f"tolerance {tolerance!r} must be a finite ratio of odds of at least 1"
-            raise ParameterError(msg)
         self.tolerance = tolerance
-        self._core = core.GroupSums(np.array([tolerance, *GRID]))
+        self._core = core.GroupSums(tolerances(tolerance))
+
+    @classmethod
+    def of(cls, sums: GroupSums, tolerance: float) -> Self:
+        """Return the groups of sums of the core."""
+        groups = cls(tolerance)
+        groups._core = sums
+        return groups
 
     def update(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
         """Add forecasts whose labels came, in the order of the observations.
@@ -139,34 +123,29 @@ class ForecastGroups:
         self._core.add(forecasts, labels)
 
     @property
+    def core(self) -> GroupSums:
+        """The sums in the core."""
+        sums: GroupSums = self._core
+        return sums
+
+    @property
     def labels(self) -> int:
         """Number of labels."""
-        return int(sum(self.sums()[start] for start in _HALVES))
+        return int(self._core.labels)
 
     @property
     def cut(self) -> float:
         """Forecast at which the halves meet now."""
-        return 1.0 / (1.0 + math.exp(-self.sums()[1]))
+        return float(self._core.cut)
 
     def groups(self) -> list[ForecastGroup]:
         """Return the sums of all forecasts, the lower half, the upper half, and each bin."""
-        return _with_all(self.sums()[_OF_TOLERANCE].tolist())
+        return [ForecastGroup(*row) for row in self._core.groups()]
 
     def main_groups(self, tolerance: float) -> list[ForecastGroup]:
         """Return the sums of all forecasts, the lower and the upper half, at one of the `GRID`."""
-        k = 1 + GRID.index(tolerance)
-        return _with_all(self.sums()[[_half(start, k) for start in _HALVES]].tolist())
-
-    def is_undecided(self, main: float, bins: float) -> bool:
-        """Return whether no group can be outside the tolerance, nor the main groups be inside.
-
-        Parameters
-        ----------
-        main, bins
-            Logarithms of one divided by the level of each side, of the main groups and of bins.
-        """
-        undecided: bool = self._core.is_undecided(main, bins)
-        return undecided
+        rows = self._core.main_groups(1 + GRID.index(tolerance))
+        return [ForecastGroup(*row) for row in rows]
 
     def state(self) -> tuple[float, memoryview]:
         """Return the state: what `restore` takes."""
@@ -179,7 +158,6 @@ class ForecastGroups:
         groups = cls(number(tolerance, "tolerance", 1.0))
         values = column(sums, "<f8", "sums of groups", groups._core.size())
         groups._core.load(values)
-        _check(*groups._parts())
         return groups
 
     def __reduce__(self) -> tuple[object, tuple[tuple[float, bytes]]]:
@@ -192,14 +170,8 @@ class ForecastGroups:
         """Add up the sums of different forecasts of one tolerance; their cut is the mean."""
         parts = [*many]
         whole = cls(parts[0].tolerance)
-        sums = np.zeros(whole._core.size())
         for one in parts:
-            require(one.tolerance == whole.tolerance, "tolerances differ")
-            more = one.sums()
-            cut, weight = sums[1], sums[0] + more[0]
-            sums += more
-            sums[1] = cut + (more[1] - cut) * (more[0] / weight if weight else 0.0)
-        whole._core.load(sums)
+            whole.core.add_sums(one.core)
         return whole
 
     def sums(self) -> Floats:
@@ -208,10 +180,16 @@ class ForecastGroups:
         self._core.sums(sums)
         return sums
 
-    def _parts(self) -> tuple[Floats, Floats, Floats]:
-        """Return weight and cut, a row for each half, and a row for each bin."""
-        head, halves, bins = np.split(self.sums(), [_HEAD, _BINS])
-        return head, halves.reshape(2, -1), bins.reshape(BINS, -1)
+
+@cache
+def tolerances(tolerance: float) -> Floats:
+    """Return a tolerance and the grid, or raise a ParameterError that names it."""
+    if not 1.0 <= tolerance < math.inf:
+        msg = f"tolerance {tolerance!r} must be a finite ratio of odds of at least 1"
+        raise ParameterError(msg)
+    made = np.array([tolerance, *GRID])
+    made.flags.writeable = False  # all verdicts of this tolerance read it
+    return made
 
 
 def checked_rows(forecasts: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
@@ -225,21 +203,3 @@ def checked_rows(forecasts: ArrayLike, labels: ArrayLike) -> tuple[Floats, Float
         probabilities(issued)
         validation.labels(truth, len(issued))
     return issued, truth
-
-
-def _with_all(rows: list[list[float]]) -> list[ForecastGroup]:
-    """Return the groups of rows, behind the sum of the first two: the halves."""
-    both = [low + high for low, high in zip(rows[0], rows[1], strict=True)]
-    return [ForecastGroup(*row) for row in (both, *rows)]
-
-
-def _check(head: Floats, halves: Floats, bins: Floats) -> None:
-    """Raise a ValueError unless these can be sums of the same forecasts."""
-    for rows in (halves, bins):
-        counts = rows[:, :1]
-        whole = (rows[:, :2] == np.floor(rows[:, :2])).all()
-        require(whole and (counts <= MAX_COUNT).all(), "labels of groups")
-        require(((rows >= 0.0) & (rows <= counts * _ROUNDED)).all(), "sums of groups")
-        require((rows[:, 1] <= rows[:, 0]).all(), "labels of groups")
-    require((halves[:, :2].sum(axis=0) == bins[:, :2].sum(axis=0)).all(), "labels of groups")
-    require(0.0 <= head[0] <= halves[:, 0].sum() and abs(head[1]) <= _FARTHEST, "cut")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers.monitoring.findings import ALL, margin
+from abers.backends import core
+from abers.monitoring.findings import ALL
 from abers.monitoring.forecast_groups import GRID
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _labels(one: ForecastGroup, n: int, gap: float, alpha: float) -> float:
         times = labels / n
         squares = one.squares * times
         chance = _POWER * math.sqrt(squares)
-        return gap * times - chance >= margin(one._replace(squares=squares), ALL, alpha)
+        return bool(gap * times - chance >= core.margin(squares, ALL, alpha))
 
     low, high = 0.0, 1.0
     while not reached(high):

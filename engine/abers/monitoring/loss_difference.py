@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from abers._core import LossDifference as CoreLossDifference
     from abers.arrays import Floats, Integers
 
 __all__ = ["LossDifference"]
@@ -82,14 +83,27 @@ class LossDifference(CopiedWhole):
             raise ParameterError(msg)
         self.alpha = alpha
         self._sequence = ConfidenceSequence(_TIGHTEST, alpha / 2, 2.0 * _LARGEST)
-        self.sums = np.zeros(3)  # differences, squares, those that were clipped
-        self.count = 0
-        self.start = self.until = 0
+        self.core: CoreLossDifference = core.LossDifference()
+
+    @property
+    def count(self) -> int:
+        """Number of labels."""
+        return int(self.core.count)
 
     @property
     def clipped(self) -> int:
         """Number of labels whose difference was larger than 3 nats."""
-        return int(self.sums[2])
+        return int(self.core.clipped)
+
+    @property
+    def start(self) -> int:
+        """Event time of the first label."""
+        return int(self.core.start)
+
+    @property
+    def until(self) -> int:
+        """Latest event time of a label."""
+        return int(self.core.until)
 
     def update(self, raw: ArrayLike, served: ArrayLike, labels: ArrayLike, times: Integers) -> None:
         """Take forecasts of both kinds whose labels came, in the order of the observations.
@@ -117,25 +131,19 @@ class LossDifference(CopiedWhole):
 
     def add(self, raw: Floats, served: Floats, labels: Floats, times: Integers) -> None:
         """Take columns that were checked; see `update`."""
-        if not len(times):
-            return
-        if not self.count:
-            self.start = int(times[0])
-        core.add_loss_differences(raw, served, labels, _LARGEST, self.sums)
-        self.count += len(times)
-        self.until = int(times[-1])
+        self.core.add(raw, served, labels, np.ascontiguousarray(times, np.int64))
 
     @property
     def mean(self) -> float:
         """Nats that an event saved on average; NaN before the first."""
-        return float(self.sums[0]) / self.count if self.count else math.nan
+        return float(self.core.total) / self.count if self.count else math.nan
 
     @property
     def difference(self) -> Estimate:
         """Nats that an event saved on average, with what is not excluded; NaN before the first."""
         if not self.count:
             return Estimate(math.nan, math.nan, math.nan)
-        total, squares = self.sums[:2].tolist()
+        total, squares = self.core.total, self.core.squares
         margin = self._sequence.boundary(squares, self.alpha / 2)
         ends = (total, total - margin, total + margin)
         return Estimate(*(one / self.count for one in ends))
@@ -167,30 +175,44 @@ class LossDifference(CopiedWhole):
 
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""
-        total, squares, clipped = self.sums.tolist()
-        return (self.count, total, squares, int(clipped), self.start, self.until)
+        one = self.core
+        return (one.count, one.total, one.squares, one.clipped, one.start, one.until)
 
     def load(self, state: Sequence[Any]) -> None:
         """Restore a state; a ValueError if it cannot be one."""
         counted, total, squares, clipped, start, until = state
-        self.count = count(counted, "labels")
-        most = self.count * _LARGEST * _ROUNDED
-        self.sums[0] = number(total, "differences of losses", -most, most)
-        self.sums[1] = number(squares, "squares of differences", 0.0, most * _LARGEST)
-        self.sums[2] = count(clipped, "clipped differences", self.count)
-        self.start, self.until = (
+        one, n = self.core, count(counted, "labels")
+        most = n * _LARGEST * _ROUNDED
+        one.count = n
+        one.total = number(total, "differences of losses", -most, most)
+        one.squares = number(squares, "squares of differences", 0.0, most * _LARGEST)
+        one.clipped = count(clipped, "clipped differences", n)
+        one.start, one.until = (
             whole(time, "times", -_LARGEST_TIME - 1, _LARGEST_TIME) for time in (start, until)
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle and copy the level and the state."""
+        return {"alpha": self.alpha, "state": self.state()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        """Restore the level and the state."""
+        vars(self).update(vars(type(self)(saved["alpha"])))
+        self.load(saved["state"])
 
     @classmethod
     def total(cls, many: Sequence[Self]) -> Self:
         """Add up different forecasts of one model; the guarantee holds if they are independent."""
         combined = cls(many[0].alpha)
+        sums = combined.core
         for one in many:
             require(one.alpha == combined.alpha, "levels differ")
-            combined.sums += one.sums
-            combined.count += one.count
+            count_, total, squares, clipped, *_ = one.state()
+            sums.count += count_
+            sums.total += total
+            sums.squares += squares
+            sums.clipped += clipped
         begun = [one for one in many if one.count] or many
-        combined.start = min(one.start for one in begun)
-        combined.until = max(one.until for one in begun)
+        sums.start = min(one.start for one in begun)
+        sums.until = max(one.until for one in begun)
         return combined

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abers.arrays import Floats
 
 __all__ = ["Expert", "Mixture"]
 
@@ -23,12 +28,16 @@ class Mixture(Protocol):
         """Bound on the total loss in excess of that of the base."""
         ...
 
-    def expert_weights(self) -> dict[str, float]:
-        """Return the mean weight of each expert over the lanes."""
+    @property
+    def experts(self) -> Sequence[str]:
+        """Names of the experts, in order."""
         ...
 
-    def expert_losses(self) -> dict[str, float]:
-        """Return the total loss of each expert, and of the mixture as "protected"."""
+    def expert_table(self) -> Floats:
+        """Return mean weight over the lanes and total loss of each expert, a row each.
+
+        A last row has the total loss of the mixture, and a weight of NaN.
+        """
         ...
 
 

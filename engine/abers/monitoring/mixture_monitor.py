@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
 from abers.monitoring.base import Figure, Monitor, consistency_bands
 from abers.monitoring.measures import Measure, Number
 from abers.monitoring.mixture import Expert
@@ -17,11 +19,12 @@ from abers.serialization import count
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from abers.arrays import Floats
     from abers.monitoring.base import BandMaker
     from abers.monitoring.mixture import Mixture
     from abers.monitoring.scored_rows import ScoredRows
 
-__all__ = ["LANES", "WEIGHT", "LossWords", "MixtureMonitor", "experts"]
+__all__ = ["LANES", "WEIGHT", "LossWords", "MixtureMonitor", "experts", "experts_of"]
 
 LANES = Measure(
     "lanes",
@@ -110,30 +113,27 @@ class MixtureMonitor(Monitor):
             Number(self.price, price),
             Number(self.price_per_label, a_label),
         ]
-        for name, weight in self._weights().items():
-            found.append(Number(WEIGHT, weight, labels={"expert": name}))
-        for name, loss in self._losses().items():
-            found.append(Number(self.loss, loss, labels={"expert": name}))
+        each = self.experts()
+        for name, one in each.items():
+            if one.weight is not None:
+                found.append(Number(WEIGHT, one.weight, labels={"expert": name}))
+        for name, one in each.items():
+            found.append(Number(self.loss, one.loss, labels={"expert": name}))
         return found
 
     def experts(self) -> dict[str, Expert]:
         """Return the experts of all mixtures by name, as `experts` finds them in a summary."""
-        weights = self._weights() if self.mixtures else {}
-        losses = self._losses() if self.mixtures else {}
-        return {name: Expert(weights.get(name), loss) for name, loss in losses.items()}
+        return experts_of(*self.expert_rows()) if self.mixtures else {}
 
-    def _weights(self) -> dict[str, float]:
-        """Return the mean weights over all lanes of all mixtures."""
-        shares = [(max(one.lanes, 1), one.expert_weights()) for one in self.mixtures]
-        lanes = sum(count for count, _ in shares)
-        return {
-            name: math.fsum(count * weights[name] for count, weights in shares) / lanes
-            for name in shares[0][1]
-        }
+    def expert_rows(self) -> tuple[list[str], Floats]:
+        """Return the names of the experts of all mixtures, and a row for each.
 
-    def _losses(self) -> dict[str, float]:
-        losses = [one.expert_losses() for one in self.mixtures]
-        return {name: math.fsum(one[name] for one in losses) for name in losses[0]}
+        It has the mean weight over all lanes, which is NaN for the mixture itself, and the loss.
+        """
+        lanes = [max(one.lanes, 1) for one in self.mixtures]
+        both = zip(self.mixtures, lanes, strict=True)
+        summed = _added([one.expert_table() * (count, 1.0) for one, count in both])
+        return [*self.mixtures[0].experts, "protected"], summed / (sum(lanes), 1.0)
 
     def figures(self, bands: BandMaker = consistency_bands) -> list[Figure]:
         """Return the figure of the weights now."""
@@ -166,6 +166,22 @@ class MixtureMonitor(Monitor):
         """Return the monitor with a number of labels."""
         (labels,) = state
         return cls(count(labels, "labels"))
+
+
+def experts_of(names: Sequence[str], rows: Floats) -> dict[str, Expert]:
+    """Return by name the experts of `MixtureMonitor.expert_rows`."""
+    return {
+        name: Expert(None if math.isnan(weight) else weight, loss)
+        for name, (weight, loss) in zip(names, rows.tolist(), strict=True)
+    }
+
+
+def _added(tables: Sequence[Floats]) -> Floats:
+    """Return the sum of tables of one shape, each number rounded once."""
+    if len(tables) == 1:
+        return tables[0]
+    cells = zip(*(one.ravel().tolist() for one in tables), strict=True)
+    return np.array([*map(math.fsum, cells)]).reshape(tables[0].shape)
 
 
 def experts(numbers: Iterable[Number]) -> dict[str, Expert]:

@@ -38,7 +38,7 @@ class MultiClassScores(ViewScores):
     ----------
     reliability
         `Reliability` of the class with the largest probability, the first of several (Gupta &
-        Ramdas 2022, top-label calibration); None if it is not kept.
+        Ramdas 2022, top-label calibration).
 
     Notes
     -----
@@ -55,7 +55,24 @@ class MultiClassScores(ViewScores):
     (0.6365, 0.38, 0.5)
     """
 
-    _sizes = (2, 3)  # log losses and squares; infinite log losses, forecasts, and right ones
+    def __init__(self) -> None:
+        self._sums, self._tallies = np.zeros(2), np.zeros(3, np.int64)
+        self._reliability = Reliability()
+
+    @property
+    def sums(self) -> Floats:
+        """Log losses and squares."""
+        return self._sums
+
+    @property
+    def tallies(self) -> Integers:
+        """Infinite log losses, forecasts, and right ones."""
+        return self._tallies
+
+    @property
+    def reliability(self) -> Reliability:
+        """Diagram of the class with the largest probability."""
+        return self._reliability
 
     @property
     def count(self) -> int:
@@ -83,10 +100,9 @@ class MultiClassScores(ViewScores):
         log_loss, squares = self.sums.tolist()
         self.sums[:] = core.added(log_loss, losses), core.added(squares, issued.squares)
         right = issued.true
-        self.tallies += [len(labels) - len(losses), len(labels), int(right.sum())]
-        if self.reliability is not None:
-            # Probabilities that were written with few digits may sum to a little more than 1.
-            self.reliability.add(np.minimum(issued.probabilities, 1.0), right)
+        self.tallies[:] += [len(labels) - len(losses), len(labels), int(right.sum())]
+        # Probabilities that were written with few digits may sum to a little more than 1.
+        self.reliability.add(np.minimum(issued.probabilities, 1.0), right)
 
     def totals(self) -> tuple[int, int, float, float, int]:
         """Return the state without the reliability diagram."""
@@ -104,7 +120,7 @@ class MultiClassScores(ViewScores):
         scores.sums[0] = number(log_loss, "log losses", -n, n * LARGEST_LOSS)
         scores.sums[1] = number(squares, "squares", 0.0, 3.0 * n)
         for one in diagram:
-            scores.reliability = Reliability.restore(one)
+            scores.reliability.include(Reliability.restore(one))
         return scores
 
     @classmethod

@@ -66,6 +66,11 @@ class ProbabilityMonitor(TaskMonitor, Generic[S]):
         """Mean width of the intervals; NaN before the first label."""
         return self.width_sum / self.count if self.count else float("nan")
 
+    @property
+    def has_raw_view(self) -> bool:
+        """Whether the raw scores have numbers too."""
+        return self.raw is not None
+
     def scores(self) -> dict[str, S]:
         """Return the scores of each view by name."""
         raw = {} if self.raw is None else {"raw": self.raw}
@@ -83,8 +88,8 @@ class ProbabilityMonitor(TaskMonitor, Generic[S]):
 
     def _figures(self, bands: BandMaker) -> list[Figure]:
         """Return the figure of the reliability diagrams."""
-        kept = {view: one.reliability for view, one in self.scores().items() if one.reliability}
-        return [reliability_figure(kept, bands, self.title, self.right)] if kept else []
+        kept = {view: one.reliability for view, one in self.scores().items()}
+        return [reliability_figure(kept, bands, self.title, self.right)]
 
     def totals(self) -> tuple[Any, ...]:
         """Return the state without the reliability diagrams."""

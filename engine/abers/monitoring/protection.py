@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from abers.backends import core
 from abers.monitoring.measures import Measure, Number
 from abers.monitoring.mixture_monitor import LANES, WEIGHT, LossWords, MixtureMonitor
 from abers.serialization import count
@@ -13,6 +14,7 @@ from abers.serialization import count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers._core import OutsideCount
     from abers.monitoring.scored_rows import ScoredRows
 
 __all__ = ["DistributionProtectionMonitor", "ProtectionMonitor"]
@@ -108,14 +110,35 @@ class ProtectionMonitor(MixtureMonitor):
     )
 
     def __init__(self, labels: int = 0, outside: int = 0) -> None:
+        self._core = core.OutsideCount()
+        self._core.outside = outside
         super().__init__(labels)
-        self.outside = outside
+
+    @property
+    def core(self) -> OutsideCount:
+        """The counts in the core."""
+        counts: OutsideCount = self._core
+        return counts
+
+    @property
+    def outside(self) -> int:
+        """Number of predictions outside their intervals."""
+        return int(self._core.outside)
+
+    @property
+    def labels(self) -> int:
+        """Number of predictions scored."""
+        return int(self._core.labels)
+
+    @labels.setter
+    def labels(self, labels: int) -> None:
+        self._core.labels = labels
 
     def update(self, scored: ScoredRows) -> None:
         """Add predictions whose labels came."""
         super().update(scored)
         if scored.outside is not None:
-            self.outside += int(np.count_nonzero(scored.outside))
+            self._core.outside += int(np.count_nonzero(scored.outside))
 
     def summary(self) -> list[Number]:
         """Return the share outside, and if there is a mixture, its price and experts."""

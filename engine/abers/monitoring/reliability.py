@@ -1,38 +1,34 @@
 """Reliability diagram of all forecasts of one view, in bounded memory.
 
-Forecasts are rounded to multiples of 1/4096 and counted. The diagram is made from the counts.
+Forecasts are counted in the cells of a fixed grid, and each cell stands for their mean.
 """
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from abers import validation
-from abers.arrays import packed, parsed, total
 from abers.backends import core
-from abers.monitoring.corp import Decomposition, Diagram, probabilities
-from abers.serialization import MAX_COUNT
+from abers.monitoring.corp import Diagram, probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import ArrayLike
 
+    from abers._core import Tally
     from abers.arrays import Floats, Integers
+    from abers.monitoring.corp import Decomposition
 
-__all__ = ["PARTS", "ForecastCounts", "Reliability"]
-
-PARTS = 4_096
-"""Forecasts are counted as multiples of 1 / PARTS."""
+__all__ = ["ForecastCells", "Reliability"]
 
 
-class ForecastCounts(NamedTuple):
-    """Counts of each distinct forecast, ascending, in units of 1/4096."""
+class ForecastCells(NamedTuple):
+    """The mean forecast of each cell that has any, ascending, and the counts there."""
 
-    numbers: Integers
+    forecasts: Floats
     counts: Integers
     positives: Integers
 
@@ -40,12 +36,21 @@ class ForecastCounts(NamedTuple):
 class Reliability:
     """CORP reliability diagram of all forecasts so far.
 
+    Parameters
+    ----------
+    tally
+        Counts in the core that others add to as well; none unless given.
+
     Notes
     -----
-    **Guarantee.** That of `Diagram`, for the rounded forecasts: rounding moves a forecast by
-    1/8192 at most. There are at most 4,097 of them, of 24 bytes each.
+    Cells have a width of 1/8 in log odds, from -8 to 8, and also end at the multiples of 1/20; one
+    more lies beyond each end.
 
-    Counts have no order and can be added: the order of the forecasts, their batches and the number
+    **Guarantee.** That of `Diagram`, for forecasts that are replaced by the mean of their cell. A
+    forecast that is alone in its cell, however often, stays exact if it is at least 2**-12;
+    smaller ones are rounded to multiples of 2**-64. There are 148 cells, of 32 bytes each.
+
+    Sums are exact, so they have no order: the order of the forecasts, their batches and the number
     of `Reliability` over which they were spread make no difference.
 
     Examples
@@ -58,13 +63,13 @@ class Reliability:
     0.0625
     """
 
-    def __init__(self) -> None:
-        self._tally = core.Tally()
+    def __init__(self, tally: Tally | None = None) -> None:
+        self._tally = core.Tally() if tally is None else tally
 
     @property
     def count(self) -> int:
         """Number of forecasts."""
-        return int(self.groups().counts.sum())
+        return int(self.cells().counts.sum())
 
     def update_many(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
         """Count forecasts whose labels came.
@@ -89,39 +94,21 @@ class Reliability:
         self._tally.add(forecasts, labels)
 
     def diagram(self) -> Diagram:
-        """Return the diagram of the rounded forecasts."""
-        numbers, counts, positives = self.groups()
-        return Diagram(numbers / PARTS, counts, positives)
+        """Return the diagram of the mean forecasts of the cells."""
+        return Diagram(*self.cells())
 
     def decomposition(self) -> Decomposition:
-        """Return the parts of the mean Brier score of the rounded forecasts; see `Diagram`."""
+        """Return the parts of the mean Brier score of these forecasts; see `Diagram`."""
         return self.diagram().decomposition()
 
     def state(self) -> bytes:
         """Return the state: what `restore` takes."""
-        columns = (
-            column.astype(np.min_scalar_type(np.max(column, initial=0))) for column in self.groups()
-        )
-        return b"".join(part for column in columns for part in packed(column))
+        return self._tally.save()
 
     @classmethod
     def restore(cls, state: bytes) -> Reliability:
         """Return the `Reliability` with this state; a ValueError if it cannot be one."""
-        try:
-            columns = [column for _, column in parsed(state, 0)]
-        except struct.error as error:
-            raise ValueError("columns") from error
-        if any(column.dtype.kind != "u" or total(column) > MAX_COUNT for column in columns):
-            raise ValueError("counts")
-        if len(columns) != len(ForecastCounts._fields) or len({*map(len, columns)}) > 1:
-            raise ValueError("columns")
-        numbers, counts, positives = (column.astype(np.int64) for column in columns)
-        ascending = (np.diff(numbers) > 0).all() and np.max(numbers, initial=0) <= PARTS
-        if not (ascending and (counts > 0).all() and (positives <= counts).all()):
-            raise ValueError("counts")
-        whole = cls()
-        whole._tally.load(numbers, counts, positives)
-        return whole
+        return cls(core.Tally.load(state))
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
         """Pickle and copy the state."""
@@ -132,11 +119,16 @@ class Reliability:
         """Add up different forecasts."""
         whole = cls()
         for one in many:
-            whole._tally.load(*one.groups())
+            whole.include(one)
         return whole
 
-    def groups(self) -> ForecastCounts:
-        """Return the counts of each distinct forecast."""
-        groups = ForecastCounts(*np.empty((3, self._tally.size()), np.int64))
-        self._tally.groups(*groups)
-        return groups
+    def include(self, other: Reliability) -> None:
+        """Add the forecasts of another."""
+        self._tally.include(other._tally)
+
+    def cells(self) -> ForecastCells:
+        """Return the mean forecast and the counts of each cell."""
+        size = self._tally.size()
+        cells = ForecastCells(np.empty(size), *np.empty((2, size), np.int64))
+        self._tally.cells(*cells)
+        return cells

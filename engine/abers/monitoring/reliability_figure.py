@@ -8,7 +8,6 @@ import numpy as np
 
 from abers.arrays import ONE
 from abers.monitoring.base import BAND_LEVEL, Figure
-from abers.monitoring.reliability import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["reliability_figure"]
 
 _BINS = 20  # of the histogram
+_EDGES = np.arange(1, _BINS) / _BINS
 _LEAST = 20  # labels, from which a diagram says anything
 
 
@@ -76,10 +76,13 @@ def reliability_figure(
 
 
 def _histogram(reliability: Reliability) -> Integers:
-    """Return the number of forecasts in equal bins, closed on the left, the last on both sides."""
-    groups = reliability.groups()
-    bins = np.minimum(groups.numbers * _BINS // PARTS, _BINS - 1)
-    return np.bincount(bins, groups.counts, _BINS).astype(np.int64)
+    """Return the number of forecasts in equal bins, closed on the left, the last on both sides.
+
+    No cell is in two bins.
+    """
+    forecasts, counts, _ = reliability.cells()
+    bins = np.searchsorted(_EDGES, forecasts, side="right")
+    return np.bincount(bins, counts, _BINS).astype(np.int64)
 
 
 def _in(counts: Integers, unit: int) -> Integers | Floats:

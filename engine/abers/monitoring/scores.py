@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -20,13 +20,13 @@ from abers.monitoring.forecast_groups import BINS
 from abers.monitoring.measures import Measure, Number, means
 from abers.monitoring.reliability import Reliability
 from abers.saveable import CopiedWhole
-from abers.serialization import count, number, numbers, require, wholes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
+    from abers._core import BinaryScores
     from abers.arrays import Floats, Integers
 
 __all__ = ["BRIER", "ECE", "LARGEST_LOSS", "LOG_LOSS", "Bin", "PrequentialScores", "ViewScores"]
@@ -51,7 +51,6 @@ ECE = Measure(
     chart="",  # over a tenth of a stream it is mostly chance
     gauge="",
 )
-_ROUNDED = 1.0 + 1e-9  # sums of many numbers of at most 1 may be a little more
 
 
 class Bin(NamedTuple):
@@ -75,12 +74,20 @@ class Bin(NamedTuple):
 class ViewScores(CopiedWhole, ABC):
     """Scores of the forecasts of one view, from sums that can be added up."""
 
-    _sizes: ClassVar[tuple[int, int]]  # of the sums and of the tallies
+    @property
+    @abstractmethod
+    def sums(self) -> Floats:
+        """Log losses, squares, and those of the subclass; they are changed in place."""
 
-    def __init__(self) -> None:
-        self.reliability: Reliability | None = Reliability()  # None if it is not kept
-        self.sums = np.zeros(self._sizes[0])  # log losses, squares, those of the subclass
-        self.tallies = np.zeros(self._sizes[1], np.int64)  # infinite losses, those of the subclass
+    @property
+    @abstractmethod
+    def tallies(self) -> Integers:
+        """Infinite losses, and those of the subclass; they are changed in place."""
+
+    @property
+    @abstractmethod
+    def reliability(self) -> Reliability:
+        """Reliability diagram of the forecasts."""
 
     @property
     @abstractmethod
@@ -112,7 +119,7 @@ class ViewScores(CopiedWhole, ABC):
 
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `restore` takes."""
-        return (*self.totals(), b"" if self.reliability is None else self.reliability.state())
+        return (*self.totals(), self.reliability.state())
 
     @classmethod
     @abstractmethod
@@ -125,12 +132,11 @@ class ViewScores(CopiedWhole, ABC):
     @classmethod
     def total(cls, many: Iterable[Self]) -> Self:
         """Add up scores of different forecasts."""
-        whole, parts = cls(), [*many]
-        for scores in parts:
-            whole.sums += scores.sums
-            whole.tallies += scores.tallies
-        kept = [one.reliability for one in parts if one.reliability is not None]
-        whole.reliability = Reliability.total(kept) if len(kept) == len(parts) else None
+        whole = cls()
+        for scores in many:
+            whole.sums[:] += scores.sums
+            whole.tallies[:] += scores.tallies
+            whole.reliability.include(scores.reliability)
         return whole
 
     def means(self) -> dict[str, float]:
@@ -152,7 +158,7 @@ class PrequentialScores(ViewScores):
     Attributes
     ----------
     reliability
-        `Reliability`: the CORP diagram of the forecasts; None if it is not kept.
+        `Reliability`: the CORP diagram of the forecasts.
 
     Notes
     -----
@@ -173,7 +179,40 @@ class PrequentialScores(ViewScores):
     (0.4004, 0.125, 0.3)
     """
 
-    _sizes = (2 + BINS, 1 + 2 * BINS)
+    def __init__(self) -> None:
+        self._core = core.BinaryScores()
+
+    @property
+    def core(self) -> BinaryScores:
+        """The scores in the core."""
+        scores: BinaryScores = self._core
+        return scores
+
+    @property
+    def sums(self) -> Floats:
+        """Log losses, squares, and the forecasts of each bin."""
+        sums: Floats = self._core.sums
+        return sums
+
+    @property
+    def tallies(self) -> Integers:
+        """Infinite losses, labels of each bin, and labels 1 of each bin."""
+        counts: Integers = self._core.counts
+        return counts
+
+    @property
+    def reliability(self) -> Reliability:
+        """CORP diagram of the forecasts."""
+        return Reliability(self._core.tally)
+
+    @property
+    def width_sum(self) -> float:
+        """Sum of the widths of the intervals of the forecasts."""
+        return float(self._core.widths)
+
+    @width_sum.setter
+    def width_sum(self, total: float) -> None:
+        self._core.widths = total
 
     @property
     def _forecasts(self) -> Floats:
@@ -210,41 +249,31 @@ class PrequentialScores(ViewScores):
         """
         issued = np.ascontiguousarray(unmasked(forecasts), np.float64)
         truth = _floats(labels, len(issued))
-        if core.add_scores(issued, truth, self.sums, self.tallies) < len(issued):
+        if self._core.add(issued, truth) < len(issued):
             probabilities(issued)  # raises the error that names the value
             validation.labels(truth, len(issued))
-        if self.reliability is not None:
-            self.reliability.add(issued, truth)
 
     def totals(self) -> tuple[int, float, float, list[int], list[float], list[int]]:
         """Return the state without the reliability diagram."""
-        bins = (self._counts.tolist(), self._forecasts.tolist(), self._positives.tolist())
-        log_loss, squares = self.sums[:2].tolist()
-        return (self.infinite, log_loss, squares, *bins)
+        log_loss, squares, *forecasts = self.sums.tolist()
+        infinite, *counts = self.tallies.tolist()
+        return (infinite, log_loss, squares, counts[:BINS], forecasts, counts[BINS:])
 
     @classmethod
     def restore(cls, state: Sequence[Any]) -> Self:
         """Return the scores with this state; see `ViewScores.restore`."""
-        infinite, log_loss, squares, counts, forecasts, positives, *diagram = state
         scores = cls()
-        scores._counts[:] = wholes(counts, "counts of bins", BINS)
-        scores._positives[:] = wholes(positives, "labels of bins", BINS)
-        scores._forecasts[:] = numbers(forecasts, "forecasts of bins", BINS)
-        require((scores._positives <= scores._counts).all(), "labels of bins")
-        most = scores._counts * _ROUNDED
-        require(((scores._forecasts >= 0.0) & (scores._forecasts <= most)).all(), "forecasts")
-        n = scores.count
-        scores.tallies[0] = count(infinite, "infinite losses", n)
-        scores.sums[0] = number(log_loss, "log losses", 0.0, n * LARGEST_LOSS)
-        scores.sums[1] = number(squares, "squares", 0.0, n * _ROUNDED)
-        for one in diagram:
-            scores.reliability = Reliability.restore(one)
+        try:
+            scores.core.restore(*state)
+        except TypeError:
+            msg = "types of scores"
+            raise ValueError(msg) from None
         return scores
 
     @property
     def count(self) -> int:
         """Number of forecasts scored."""
-        return int(self._counts.sum())
+        return sum(self._counts.tolist())
 
     @property
     def ece(self) -> float:

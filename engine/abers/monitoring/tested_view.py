@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abers.monitoring.shift import ShiftEstimate
+from abers.backends import core
+from abers.monitoring.evidence import Incident
+from abers.monitoring.shift import Shift
 from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers._core import ViewTests
     from abers.arrays import Floats, Integers
-    from abers.monitoring.evidence import Evidence, Incident
-    from abers.monitoring.shift import Shift
+    from abers.monitoring.evidence import Evidence
     from abers.monitoring.tests import SequentialTest
     from abers.monitoring.verdict_sequence import VerdictSequence
 
@@ -25,14 +27,12 @@ ALARM_TEST = "change-tolerance"
 
 
 class SettledForecasts(NamedTuple):
-    """Forecasts whose labels came, a row each, in the order of the observations.
+    """Forecasts whose labels came, a column each, in the order of the observations.
 
     Attributes
     ----------
-    factors
-        Factors for each test, in the order of the tests.
     forecasts, labels
-        Arrays of shape (n, k): probabilities of k outcomes, and whether each came, as 0 or 1; of
+        Arrays of shape (k, n): probabilities of k outcomes, and whether each came, as 0 or 1; of
         one with a level how far it is counted at least, and at most, see `LevelSums`.
     times
         Event times.
@@ -40,7 +40,6 @@ class SettledForecasts(NamedTuple):
         Numbers of observations directly before each that got no label in time.
     """
 
-    factors: Sequence[Sequence[float]]
     forecasts: Floats
     labels: Floats
     times: Integers
@@ -57,17 +56,17 @@ class OpenedTest(NamedTuple):
 
 
 class TestedView(CopiedWhole):
-    """Tests of one view, the shift that its alarms report, and the verdicts on its forecasts.
+    """Tests of one view, with what their alarms report, and the verdicts on its forecasts.
 
     Parameters
     ----------
     name
         Name of the view, "raw" or "calibrated".
     tests
-        Its tests. The incidents of `ALARM_TEST`, the last, are alarms. The others are armed again
-        when all incidents of the verdicts are over.
+        Its tests as they begin. The incidents of `ALARM_TEST`, the last, are alarms. The others are
+        armed again when all incidents of the verdicts are over.
     outcomes
-        What the labels of the first columns count, a text for each; see `Shift`.
+        What the labels of the first rows count, a text for each; see `Shift`.
     verdicts
         Verdicts on each column; another block begins behind each row at which an alarm opens.
     """
@@ -81,42 +80,47 @@ class TestedView(CopiedWhole):
         outcomes: Sequence[str],
         verdicts: Sequence[VerdictSequence],
     ) -> None:
-        self.name, self._tests, self.verdicts = name, (*tests,), (*verdicts,)
-        self._shift = ShiftEstimate(outcomes) if outcomes else None
+        self.name, self._tests, self.verdicts = name, tuple(tests), tuple(verdicts)
+        self._outcomes = tuple(outcomes)
+        self.native = self._begin()
 
-    def update(self, settled: SettledForecasts) -> list[OpenedTest]:
-        """Test settled forecasts; return the incidents that opened, by test."""
-        times = settled.times.tolist()
-        tests = [*zip(self._tests, settled.factors, strict=True)]
-        raised = [one for test, factors in tests[-1:] for one in test.update(factors, times)]
-        alarms = [row for row, _ in raised]
-        over = self._decide(settled, alarms)
+    def _begin(self) -> ViewTests:
+        tests = [test.native for test in self._tests]
+        made: ViewTests = core.ViewTests(tests, len(self._outcomes))
+        return made
+
+    def update(self, settled: SettledForecasts, factors: Floats) -> list[OpenedTest]:
+        """Test settled forecasts, with a row of factors each; return what opened, by test."""
+        if not self._tests:
+            self.decide(settled, ())
+            return []
+        k, times = len(self._outcomes), settled.times
+        last = np.ascontiguousarray(factors[:, -1])
+        shares, labels = (np.ascontiguousarray(one[:k].T) for one in settled[:2])
+        raised = self.native.alarms(last, shares, labels, times)
+        over = self.decide(settled, [row for row, *_ in raised])
         found = [
-            (row, test.name, incident)
-            for test, factors in tests[:-1]
-            for row, incident in _run(test, factors, times, over)
+            self.opened(row, test, incident)
+            for test, row, incident in self.native.others(factors, times, np.array(over, np.int64))
         ]
-        found += [(row, ALARM_TEST, incident) for row, incident in raised]
-        shifts: dict[int, Shift] = {}
-        if self._shift is not None:
-            k = self._shift.width
-            probabilities, labels = settled.forecasts[:, :k], settled.labels[:, :k]
-            rows = (settled.factors[-1], probabilities, labels, times, alarms)
-            shifts = dict(zip(alarms, self._shift.update(*rows), strict=True))
-        return [
-            OpenedTest(row, name, one, shifts.get(row) if name == ALARM_TEST else None)
-            for row, name, one in found
-        ]
+        return [*found, *(self.opened(row, -1, *sizes) for row, *sizes in raised)]
 
-    def _decide(self, settled: SettledForecasts, alarms: Sequence[int]) -> list[int]:
+    def opened(self, row: int, test: int, incident: Any, shift: Any = None) -> OpenedTest:  # noqa: ANN401 - of the core
+        """Return what opened, with the names of test and outcome."""
+        sized = None
+        if shift is not None and self._outcomes:
+            since, labels, column, *sizes = shift
+            sized = Shift(since, labels, self._outcomes[column], *sizes)
+        return OpenedTest(row, self._tests[test].name, Incident(*incident), sized)
+
+    def decide(self, settled: SettledForecasts, alarms: Sequence[int]) -> list[int]:
         """Add settled forecasts to the verdicts, in parts that end at each alarm.
 
-        Return the rows at which no incident of any verdict was open any more.
+        Return those behind which no incident of any verdict is open any more.
         """
         ends = [row + 1 for row in alarms]
         open_, turns = sum(one.open for one in self.verdicts), []
-        columns = (np.ascontiguousarray(one.T) for one in settled[1:3])
-        for verdicts, forecasts, labels in zip(self.verdicts, *columns, strict=True):
+        for verdicts, forecasts, labels in zip(self.verdicts, *settled[:2], strict=True):
             for begin, end in zip([0, *ends], [*ends, len(settled.times)], strict=True):
                 part = slice(begin, end)
                 times, skipped = settled.times[part], settled.skipped[part]
@@ -135,36 +139,43 @@ class TestedView(CopiedWhole):
                 over.append(row)
         return over
 
+    @property
+    def alarm_evidence(self) -> float | None:
+        """Natural logarithm of the evidence of the test that raises alarms; None without tests."""
+        if not self._tests:
+            return None
+        return float(self.native.test(len(self._tests) - 1).log_wealth)
+
+    @property
+    def last_alarm(self) -> int | None:
+        """Event time of the last alarm; None before the first."""
+        if not self._tests or (last := self.native.test(len(self._tests) - 1).last) is None:
+            return None
+        return Incident(*last).first
+
     def evidence(self, skipped: int) -> tuple[Evidence, ...]:
         """Return the evidence of each test."""
-        return tuple(test.evidence(skipped, self.name) for test in self._tests)
+        now = (test.having(self.native.test(at)) for at, test in enumerate(self._tests))
+        return tuple(test.evidence(skipped, self.name) for test in now)
 
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""
-        shift = None if self._shift is None else self._shift.state()
-        verdicts = [one.state() for one in self.verdicts]
-        return ([test.state() for test in self._tests], shift, verdicts)
+        return (self.native.save(), [one.state() for one in self.verdicts])
 
     def load(self, state: Sequence[Any]) -> None:
         """Restore a state; a ValueError if it cannot be one."""
-        tests, shift, verdicts = state
-        for test, one in zip(self._tests, tests, strict=True):
-            test.load(one)
-        if self._shift is not None:
-            self._shift.load(shift)
+        tests, verdicts = state
+        self.native.load(tests)
         for one, saved in zip(self.verdicts, verdicts, strict=True):
             one.load(saved)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle and copy all attributes; that of the core by its state."""
+        return vars(self) | {"native": self.native.save()}
 
-def _run(
-    test: SequentialTest, factors: Sequence[float], times: Sequence[int], over: Sequence[int]
-) -> list[tuple[int, Incident]]:
-    """Run a test, and arm it again behind each row at which the incident of its view is over."""
-    found, begin = [], 0
-    for end in [*(row + 1 for row in over), len(factors)]:
-        opened = test.update(factors[begin:end], times[begin:end])
-        found += [(begin + row, incident) for row, incident in opened]
-        if end - 1 in over:
-            test.arm()
-        begin = end
-    return found
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        """Restore all attributes."""
+        tests = saved.pop("native")
+        vars(self).update(saved)
+        self.native = self._begin()
+        self.native.load(tests)

@@ -8,27 +8,29 @@ an e-detector bounds the mean time between false alarms. No test has both guaran
 from __future__ import annotations
 
 import math
-import sys
 from abc import ABC, abstractmethod
-from itertools import accumulate, repeat
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
+
+from abers.backends import core
 from abers.exceptions import ParameterError
 from abers.monitoring.event_time import duration
 from abers.monitoring.evidence import Evidence, Incident
 from abers.saveable import CopiedWhole
-from abers.serialization import count, number, require, whole
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from abers._core import SequentialTest as NativeTest
+    from abers.arrays import Floats
 
 __all__ = ["EDetector", "Martingale", "SequentialTest", "hypothesis_of"]
 
 _LARGEST_TIME = (1 << 63) - 1
 _RIGHT = "nothing is wrong"
 _PARTS = 1_000_000.0  # of a run length in event time, in which its statistic is measured
-_LARGEST_STAKE = 0.01  # of the run length: a gap in event time must not bet all of it
 
 
 def hypothesis_of(tolerance: float) -> str:
@@ -57,40 +59,65 @@ class SequentialTest(CopiedWhole, ABC):
     ----------
     name
         Name of the test.
-    log_threshold
-        Natural logarithm of the evidence at which it becomes active.
-    guarantee
-        What the test guarantees, in one sentence.
-    armed
-        Number of times that it was armed: 1 unless it was armed again.
-    count
-        Number of factors so far.
-    last
-        The last incident; None before the first.
+    native
+        What the core has of the test.
     """
 
     cooldown: float = math.inf
     """Number of factors below the threshold after which an incident is over."""
-    _latest: int | None = None
-    """Latest event time, where event time counts."""
 
-    def __init__(
-        self, name: str, log_threshold: float, guarantee: str, wealth: tuple[float, float]
-    ) -> None:
-        self.name, self.log_threshold, self.guarantee = name, log_threshold, guarantee
-        self._least, self._most = wealth
-        self.armed, self.count = 1, 0
-        self.last: Incident | None = None
-        self._wealth = 0.0
-        self._crossed = 0  # number of factors at the last crossing
+    def __init__(self, name: str) -> None:
+        self.name, self.native = name, self._begin()
+
+    @abstractmethod
+    def _begin(self) -> NativeTest:
+        """Return the test before its first factor."""
 
     @property
     @abstractmethod
+    def guarantee(self) -> str:
+        """What the test guarantees, in one sentence."""
+
+    def having(self, native: NativeTest) -> Self:
+        """Return a test with the same options, and another state."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), native=native)
+        return other
+
+    @property
     def log_wealth(self) -> float:
         """Natural logarithm of the evidence now."""
+        return self.native.log_wealth
 
-    @abstractmethod
-    def update(self, factors: Sequence[float], times: Sequence[int]) -> list[tuple[int, Incident]]:
+    @property
+    def log_threshold(self) -> float:
+        """Natural logarithm of the evidence at which it becomes active."""
+        return self.native.log_threshold
+
+    @property
+    def armed(self) -> int:
+        """Number of times that it was armed: 1 unless it was armed again."""
+        return self.native.armed
+
+    @property
+    def count(self) -> int:
+        """Number of factors so far."""
+        return self.native.count
+
+    @property
+    def last(self) -> Incident | None:
+        """The last incident; None before the first."""
+        last = self.native.last
+        return None if last is None else Incident(*last)
+
+    @property
+    def active(self) -> bool:
+        """Whether an incident is open."""
+        return self.native.active
+
+    def update(
+        self, factors: Sequence[float] | Floats, times: Sequence[int]
+    ) -> list[tuple[int, Incident]]:
         """Take factors in their order.
 
         Parameters
@@ -105,28 +132,12 @@ class SequentialTest(CopiedWhole, ABC):
         list
             Incidents that opened, each with the index of the factor that opened it.
         """
-
-    @property
-    def active(self) -> bool:
-        """Whether an incident is open."""
-        return self.last is not None and self.count - self._crossed < self.cooldown
+        columns = np.ascontiguousarray(factors, float), np.ascontiguousarray(times, np.int64)
+        return [(row, Incident(*one)) for row, one in self.native.update(*columns)]
 
     def arm(self) -> None:
         """Begin anew if it was triggered and would stay so: what triggered it is over."""
-
-    def _opens(self) -> bool:
-        """Return whether a crossing at the last factor opens an incident."""
-        return self.last is None or self.count - 1 - self._crossed >= self.cooldown
-
-    def _cross(self, time: int, log_wealth: float) -> Incident | None:
-        """Count a crossing at the last factor; return the incident if it opens one."""
-        last, opens = self.last, self._opens()
-        if last is None or opens:
-            self.last = Incident(1 if last is None else last.number + 1, time, time, log_wealth)
-        else:
-            self.last = Incident(last.number, last.first, time, log_wealth)
-        self._crossed = self.count
-        return self.last if opens else None
+        self.native.arm()
 
     @property
     def status(self) -> Literal["quiet", "active", "triggered"]:
@@ -137,6 +148,7 @@ class SequentialTest(CopiedWhole, ABC):
 
     def evidence(self, skipped: int = 0, view: str = "calibrated") -> Evidence:
         """Return the evidence against a view, with the number of observations left out."""
+        last = self.last
         return Evidence(
             self.name,
             view,
@@ -144,40 +156,30 @@ class SequentialTest(CopiedWhole, ABC):
             self.log_threshold,
             self.active,
             self.status,
-            0 if self.last is None else self.last.number,
-            self.last,
+            0 if last is None else last.number,
+            last,
             self.guarantee,
             skipped,
         )
 
-    def state(self) -> tuple[Any, ...]:
+    def state(self) -> bytes:
         """Return the state: what `load` takes."""
-        last = None if self.last is None else tuple(self.last)
-        return (self._wealth, self.count, self._crossed, last, self._latest, self.armed)
+        return self.native.save()
 
-    def load(self, state: Sequence[Any]) -> None:
+    def load(self, state: bytes) -> None:
         """Restore a state; a ValueError if it cannot be one."""
-        wealth, factors, crossed, last, latest, armed = state
-        self._wealth = number(wealth, "wealth", self._least, self._most)
-        self.count = count(factors, "factors")
-        self._crossed = count(crossed, "crossings", self.count)
-        require((last is None) == (not self._crossed), "incidents")
-        if latest is not None:
-            self._latest = whole(latest, "times", -_LARGEST_TIME, _LARGEST_TIME)
-        if last is not None:
-            ordinal, first, latest, log_wealth = last
-            self.last = Incident(
-                whole(ordinal, "incidents", 1, self._crossed),
-                whole(first, "times", -_LARGEST_TIME, _LARGEST_TIME),
-                whole(latest, "times", -_LARGEST_TIME, _LARGEST_TIME),
-                number(log_wealth, "wealth"),
-            )
-        incidents = 0 if self.last is None else self.last.number
-        self._arm(whole(armed, "times armed", 1, 1 + incidents))
+        self.native.load(state)
 
-    def _arm(self, times: int) -> None:
-        """Be armed as for the last of so many times."""
-        self.armed = times
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle and copy all attributes; that of the core by its state."""
+        return vars(self) | {"native": self.state()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        """Restore all attributes."""
+        state = saved.pop("native")
+        vars(self).update(saved)
+        self.native = self._begin()
+        self.load(state)
 
 
 class Martingale(SequentialTest):
@@ -232,50 +234,22 @@ class Martingale(SequentialTest):
             msg = f"alpha={shown(alpha)} is not above 0 and below 1"
             raise ParameterError(msg)
         self.alpha, self._hypothesis = alpha, hypothesis
-        super().__init__(name, 0.0, "", (-sys.float_info.max, math.inf))
-        self._arm(1)
+        super().__init__(name)
+
+    def _begin(self) -> NativeTest:
+        made: NativeTest = core.SequentialTest.since_start(self.alpha)
+        return made
 
     @property
-    def active(self) -> bool:
-        """Whether an incident is open."""
-        return self.last is not None and self.last.number == self.armed
-
-    def arm(self) -> None:
-        """Begin anew, with less of alpha, if an incident is open."""
-        if self.active:
-            self._arm(self.armed + 1)
-            self._wealth = 0.0
-
-    def _arm(self, times: int) -> None:
-        super()._arm(times)
+    def guarantee(self) -> str:
+        """What the test guarantees, in one sentence."""
+        times = self.armed
         alpha = self.alpha / (times * (times + 1)) if times > 1 else self.alpha
-        self.log_threshold = -math.log(alpha)
         since = " since it was armed again" if times > 1 else ""
-        self.guarantee = (
+        return (
             f"If {self._hypothesis}{since}, the probability that this is ever active is at most "
             f"{alpha:.3g}, however often one checks."
         )
-
-    def _opens(self) -> bool:
-        return not self.active
-
-    @property
-    def log_wealth(self) -> float:
-        """Natural logarithm of the product."""
-        return self._wealth
-
-    def update(self, factors: Sequence[float], times: Sequence[int]) -> list[tuple[int, Incident]]:
-        """Take factors in their order; see `SequentialTest.update`."""
-        # An infinite product stays so: no factor is 0.
-        products = [*accumulate(map(math.log, factors), initial=self._wealth)]
-        before, self._wealth, opened = self.count - 1, products[-1], []
-        crossings = [i for i, one in enumerate(products) if i and one >= self.log_threshold]
-        for index in [*crossings[:1], *crossings[1:][-1:]]:  # those between change nothing
-            self.count = before + index + 1
-            if incident := self._cross(times[index - 1], products[index]):
-                opened.append((index - 1, incident))
-        self.count = before + len(products)
-        return opened
 
 
 class EDetector(SequentialTest):
@@ -357,44 +331,20 @@ class EDetector(SequentialTest):
             msg = f"average_run_time={shown(average_run_time)} is not a positive time"
             raise ParameterError(msg)
         self.average_run_length, self.average_run_time = float(average_run_length), average_run_time
-        self.cooldown = cooldown
-        if average_run_time is None:
-            limit, least = float(average_run_length), f"{average_run_length:,.10g} observations"
-            mean = "mean distance"
-        else:
-            limit, least, mean = _PARTS, f"{duration(average_run_time)} of event time", "mean time"
-        guarantee = f"If {hypothesis}, the {mean} from one alarm to the next is at least {least}."
-        super().__init__(name, math.log(limit), guarantee, (0.0, limit))
+        self.cooldown, self._hypothesis = cooldown, hypothesis
+        super().__init__(name)
+
+    def _begin(self) -> NativeTest:
+        time = self.average_run_time
+        length = self.average_run_length if time is None else _PARTS
+        made: NativeTest = core.SequentialTest.of_change(length, self.cooldown, time or 0)
+        return made
 
     @property
-    def log_wealth(self) -> float:
-        """Natural logarithm of the statistic, at least 0."""
-        return math.log(max(self._wealth, 1.0))
-
-    def update(self, factors: Sequence[float], times: Sequence[int]) -> list[tuple[int, Incident]]:
-        """Take factors in their order; see `SequentialTest.update`."""
-        statistic, opened, before = self._wealth, [], self.count
-        stakes = repeat(1.0) if self.average_run_time is None else self._growth(times)
-        for index, (factor, stake) in enumerate(zip(factors, stakes, strict=False)):
-            if factor == 1.0:
-                continue
-            # What was impossible counts even where no time has passed, and nothing is at stake.
-            statistic = (statistic + stake) * factor if factor < math.inf else math.inf
-            if statistic >= self._most:
-                self.count = before + index + 1
-                if incident := self._cross(times[index], math.log(statistic)):
-                    opened.append((index, incident))
-                statistic = 0.0
-        self.count, self._wealth = before + len(factors), statistic
-        return opened
-
-    def _growth(self, times: Sequence[int]) -> list[float]:
-        """Return the stake at each observation, in parts of the run length."""
-        latest, stakes = self._latest, []
-        for time in times:
-            passed = 0 if latest is None else max(time - latest, 0)
-            latest = time if latest is None else max(time, latest)
-            share = min(passed / float(self.average_run_time or 1), _LARGEST_STAKE)
-            stakes.append(share * _PARTS)
-        self._latest = latest
-        return stakes
+    def guarantee(self) -> str:
+        """What the test guarantees, in one sentence."""
+        if self.average_run_time is None:
+            least, mean = f"{self.average_run_length:,.10g} observations", "mean distance"
+        else:
+            least, mean = f"{duration(self.average_run_time)} of event time", "mean time"
+        return f"If {self._hypothesis}, the {mean} from one alarm to the next is at least {least}."

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.monitoring.event_time import event_time
 from abers.monitoring.findings import (
-    ALL,
     FIRST_BIN,
     LOWER,
     NOT_FOUND,
+    STATUSES,
     TOO_HIGH,
     TOO_LOW,
     TRUSTWORTHY,
     UPPER,
-    established,
-    find,
-    margin,
 )
 
 if TYPE_CHECKING:
-    from abers.monitoring.forecast_groups import ForecastGroups
-    from abers.monitoring.level_sums import LevelSums
+    from collections.abc import Sequence
 
-__all__ = ["WORDS", "Estimate", "Verdict", "Words", "find_verdict", "period"]
+__all__ = ["WORDS", "Estimate", "Verdict", "Words", "period", "verdict_of"]
 
 _WHOLE = 100.0  # from here on expected labels are shown without decimals
 _LARGEST_RATIO = 1e6  # more is not shown, nor NaN
@@ -234,52 +230,12 @@ class Verdict(NamedTuple):
         return self.observed, max(lower, 0.0), min(upper, float(self.counted))
 
 
-def find_verdict(  # noqa: PLR0913 - what a verdict has
-    groups: ForecastGroups | LevelSums,
-    alpha: float,
-    *,
-    view: str,
-    words: Words | None = None,
-    since: int,
-    start: int,
-    until: int,
-    skipped: int = 0,
-) -> Verdict:
-    """Return the verdict of the sums of groups.
-
-    Parameters
-    ----------
-    groups
-        Sums over forecasts whose labels came.
-    alpha
-        Level of all claims together, half of it each side.
-    view, words, since, start, until
-        See `Verdict`.
-    skipped
-        Number of observations among them that got no label in time.
-    """
-    sums = groups.groups()
-    finding = find(sums, alpha)
-    one = sums[finding.group]
-    labels = int(sums[ALL].labels)
-    return Verdict(
-        finding.status,
-        view,
-        words or WORDS[view],
-        _where(finding.group, groups.cut),
-        since,
-        start,
-        until,
-        until,
-        labels,
-        labels / (labels + skipped) if labels else math.nan,
-        int(one.labels),
-        int(one.observed),
-        one.expected,
-        margin(one, finding.group, alpha),
-        groups.tolerance,
-        established(groups, alpha),
-    )
+def verdict_of(record: Sequence[Any], view: str, words: Words) -> Verdict:
+    """Return the verdict that the core found, in the words of a view."""
+    status, group, cut, *times, labels, came, counted, observed = record[:11]
+    share = math.nan if came is None else came
+    numbers = (*times, labels, share, counted, observed, *record[11:])
+    return Verdict(STATUSES[status], view, words, _where(group, cut), *numbers)
 
 
 def _where(group: int, cut: float) -> str:

@@ -5,30 +5,26 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from abers.backends import core
 from abers.exceptions import ParameterError
-from abers.monitoring.findings import WHOLE, find, find_in
-from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
-from abers.monitoring.held_verdict import HeldVerdict, saved_time
+from abers.monitoring.findings import STATUSES
+from abers.monitoring.forecast_groups import ForecastGroups, checked_rows, tolerances
 from abers.monitoring.label_need import label_needs
 from abers.monitoring.level_sums import LevelSums
-from abers.monitoring.verdict import WORDS, Verdict, find_verdict
+from abers.monitoring.verdict import WORDS, Verdict, verdict_of
 from abers.saveable import CopiedWhole
-from abers.serialization import MAX_COUNT, count, require, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers._core import GroupVerdicts, LevelVerdicts
     from abers.arrays import Floats, Integers
-    from abers.monitoring.findings import GroupFinding
     from abers.monitoring.label_need import LabelNeed
     from abers.monitoring.verdict import Words
 
 __all__ = ["VerdictSequence"]
-
-_GROWTH = 100  # a block is evaluated when it has grown by one part in so many,
-_FEWEST = 10  # but by so many labels at least, so that young models cost little
-_PATIENCE = 8  # a block in which only a half or a bin is outside grows by this factor
-_MOST_COMBINATIONS = 500.0  # as a logarithm: levels stay above zero
 
 
 class VerdictSequence(CopiedWhole):
@@ -49,19 +45,8 @@ class VerdictSequence(CopiedWhole):
 
     Attributes
     ----------
-    groups, labels, skipped
-        Of the present block: its sums, the number of its labels, and that of observations without.
-    start, until
-        Event times of its first and its last label.
-    blocks
-        Number of blocks, with the present one.
-    open
-        Whether an incident is open.
-    held
-        The verdict outside that is shown; None if there is none, or if later labels do not
-        repeat it.
-    partitions
-        Number of partitions that were combined.
+    core
+        The verdicts in the core.
 
     Raises
     ------
@@ -123,8 +108,6 @@ class VerdictSequence(CopiedWhole):
     ('too high', True)
     """
 
-    groups: ForecastGroups | LevelSums
-
     def __init__(
         self,
         view: str,
@@ -139,10 +122,70 @@ class VerdictSequence(CopiedWhole):
             raise ParameterError(msg)
         self.view, self.tolerance, self.alpha = view, tolerance, alpha
         self.words, self.level = words or WORDS[view], level
-        self.partitions, self.blocks = 1, 1
-        self.open = False
-        self.held: HeldVerdict | None = None
-        self._begin(0)
+        self.core = self._empty()
+
+    def _empty(self) -> GroupVerdicts | LevelVerdicts:
+        of, level = tolerances(self.tolerance), self.level
+        empty: GroupVerdicts | LevelVerdicts = (
+            core.GroupVerdicts(self.alpha, of)
+            if level is None
+            else core.LevelVerdicts(self.alpha, level, of)
+        )
+        return empty
+
+    @property
+    def groups(self) -> ForecastGroups | LevelSums:
+        """Sums of the present block, as they are now."""
+        sums: Any = self.core.sums
+        if self.level is None:
+            return ForecastGroups.of(sums, self.tolerance)
+        return LevelSums(self.level, self.tolerance, sums)
+
+    @property
+    def labels(self) -> int:
+        """Number of labels of the present block."""
+        return int(self.core.labels)
+
+    @property
+    def skipped(self) -> int:
+        """Number of observations of the present block without a label."""
+        return int(self.core.skipped)
+
+    @property
+    def start(self) -> int:
+        """Event time of the first label of the present block."""
+        return int(self.core.start)
+
+    @property
+    def until(self) -> int:
+        """The latest event time of any label; a verdict never ends before it began."""
+        return int(self.core.until)
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks, with the present one."""
+        return int(self.core.blocks)
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions that were combined."""
+        return int(self.core.partitions)
+
+    @property
+    def open(self) -> bool:
+        """Whether an incident is open."""
+        return bool(self.core.open)
+
+    @property
+    def held(self) -> Verdict | None:
+        """The verdict outside that is shown, unless the present block says more."""
+        held = self.core.held
+        return None if held is None else verdict_of(held, self.view, self.words)
+
+    @property
+    def next(self) -> int:
+        """Number of labels at which the present block is evaluated next."""
+        return int(self.core.next)
 
     def update(
         self,
@@ -188,50 +231,30 @@ class VerdictSequence(CopiedWhole):
         Of a level they are how far each label is counted at least, and at most. Return the rows at
         which an incident opened or was over, in turn.
         """
-        at, n, turns = 0, len(forecasts), []
-        while at < n:
-            end = min(at + self._next - self.labels, n)
-            if not self.labels:
-                self.start = int(times[at])
-            self.groups.add(forecasts[at:end], labels[at:end])
-            self.labels += end - at
-            self.until = int(times[end - 1])
-            if skipped is not None:
-                self.skipped += int(skipped[at:end].sum())
-            if self.labels == self._next:
-                before = self.open
-                self._evaluate()
-                turns += [end - 1] * (self.open != before)
-            at = end
+        when = np.ascontiguousarray(times, np.int64)
+        turns: list[int] = self.core.add(forecasts, labels, when, skipped)
         return turns
 
     def restart(self, time: int) -> None:
         """Start another block, behind the observation of this event time: an alarm opened."""
-        self.open = True
-        if self.labels:
-            self.blocks += 1
-            self._begin(time)
+        self.core.restart(time)
 
     def verdict(self) -> Verdict:
         """Return the verdict that is shown now."""
-        finding = find_in(self.groups, self._level())
-        return self.held.verdict if self.held and not self._renews(finding) else self._present()
+        return verdict_of(self.core.verdict(), self.view, self.words)
 
     def label_needs(self) -> list[LabelNeed]:
         """Return about how many labels of the present block allow which statement: a guide."""
-        return label_needs(self.groups, self._level())
+        return label_needs(self.groups, self.core.level)
 
     def brief(self) -> tuple[str, float]:
         """Return the status of the verdict, and the ratio of observed to expected outcomes.
 
         That takes a tenth of the time of `verdict`, which also computes what is not excluded.
         """
-        groups = self.groups.groups()
-        finding = find(groups, self._level())
-        if self.held is not None and not self._renews(finding):
-            return self.held.verdict.status, self.held.verdict.ratio.value
-        one = groups[finding.group]
-        return finding.status, one.observed / one.expected if one.expected else math.nan
+        status, ratio = self.core.brief()
+        # The same NaN each time, so that two summaries are equal.
+        return STATUSES[status], math.nan if math.isnan(ratio) else ratio
 
     @classmethod
     def total(cls, many: Sequence[Self]) -> Self:
@@ -246,127 +269,27 @@ class VerdictSequence(CopiedWhole):
         first = many[0]
         options: dict[str, Any] = {"words": first.words, "level": first.level}
         combined = cls(first.view, first.tolerance, first.alpha, **options)
-        combined.partitions = sum(one.partitions for one in many)
-        combined.blocks = 1 + sum(one.blocks - 1 for one in many)
-        kind: Any = type(first.groups)
-        combined.groups = kind.total(one.groups for one in many)
-        combined.labels = sum(one.labels for one in many)
-        combined.skipped = sum(one.skipped for one in many)
-        combined._next = _next(combined.labels)
-        begun = [one for one in many if one.labels] or many
-        combined.start = min(one.start for one in begun)
-        combined.until = max(one.until for one in begun)
-        combined.open = any(one.open for one in many)
-        held = [HeldVerdict(one.verdict(), one.held.finding) for one in many if one.held]
-        combined.held = max(held, key=lambda one: one.verdict.until, default=None)
+        cores: list[Any] = [one.core for one in many]
+        combined.core = cores[0].total(cores[1:])
         return combined
 
-    def state(self) -> tuple[Any, ...]:
-        """Return the state: what `load` takes."""
-        counts = (self.skipped, self._next, self._limit, self._rank)
-        block = (self.groups.state(), counts, self.start, self.until)
-        held = self.held and self.held.state()
-        return (self.partitions, self.blocks, self.open, held, block)
+    def state(self) -> bytes:
+        """Return the state in canonical form: what `load` takes."""
+        return self.core.save()
 
-    def load(self, state: Sequence[Any]) -> None:
+    def load(self, state: bytes | memoryview) -> None:
         """Restore a state; a ValueError if it cannot be one.
 
         A block that was counted with another tolerance ends, and another begins.
         """
-        partitions, blocks, is_open, held, (groups, counts, start, until) = state
-        skipped, following, limit, rank = counts
-        self.partitions = whole(partitions, "partitions", 1, MAX_COUNT)
-        self.blocks = whole(blocks, "blocks", 1, MAX_COUNT)
-        require(type(is_open) is bool and (is_open or held is None), "incidents")
-        self.open = is_open
-        if held is not None:
-            self.held = HeldVerdict.restore(held, self.words)
-            require(self.held.finding.group < len(self.groups.groups()), "group")
-        self.groups = type(self.groups).restore(groups)
-        require(getattr(self.groups, "level", None) == self.level, "level")
-        self.labels = self.groups.labels
-        self.skipped = count(skipped, "observations without a label")
-        self._next = count(following, "next evaluation")
-        require(self.labels < self._next <= _next(self.labels), "next evaluation")
-        self._limit = count(limit, "limit of a block")
-        self._rank = whole(rank, "rank", 0, WHOLE - 1)
-        require(bool(limit) == bool(rank), "limit of a block")
-        require(not limit or (self.labels < limit and held is not None), "limit of a block")
-        self.start, self.until = saved_time(start), saved_time(until)
-        if self.groups.tolerance != self.tolerance:
-            self.blocks += 1
-            self._begin(self.until)
+        self.core.load(bytes(state))
 
-    def _begin(self, time: int) -> None:
-        """Begin a block behind this event time."""
-        self.groups = self._empty()
-        self.labels = self.skipped = 0
-        self._next, self._limit, self._rank = _next(0), 0, 0
-        self.start = self.until = time
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle and copy the options and the state."""
+        return {**vars(self), "core": self.state()}
 
-    def _empty(self) -> ForecastGroups | LevelSums:
-        level, tolerance = self.level, self.tolerance
-        return ForecastGroups(tolerance) if level is None else LevelSums(level, tolerance)
-
-    def _evaluate(self) -> None:
-        self._next = _next(self.labels)
-        self._decide(find_in(self.groups, self._level()))
-
-    def _decide(self, finding: GroupFinding) -> None:
-        """Decide on the present block by what its groups show."""
-        ends = 0 < self._limit <= self.labels or finding.rank == WHOLE
-        if finding.outside:
-            self._hold(finding, ends=ends)
-        if ends:
-            self.blocks += 1
-            self._begin(self.until)
-        elif finding.inside and not finding.outside:
-            self.held, self.open, self._limit, self._rank = None, False, 0, 0
-        elif self.held and not finding.outside and self.held.is_outgrown(self.groups):
-            self.held, self._limit, self._rank = None, 0, 0
-
-    def _hold(self, finding: GroupFinding, *, ends: bool) -> None:
-        """Hold what the present block shows, unless the held verdict says more."""
-        held = self.held
-        agrees = held is not None and held.agrees(finding)
-        if self._renews(finding) and (ends or finding.rank > self._rank or not agrees):
-            self.held = HeldVerdict(self._present(), finding)
-        elif held is not None and agrees:
-            self.held = held.confirmed(self.until)
-        self.open = True
-        self._rank = max(self._rank, finding.rank)
-        self._limit = self._limit or _PATIENCE * self.labels
-
-    def _renews(self, finding: GroupFinding) -> bool:
-        """Return whether the present block is outside, and the held verdict says no more."""
-        if not finding.outside or finding.rank < self._rank:
-            return False
-        return self.held is None or self.held.gives_way(finding)
-
-    def _level(self) -> float:
-        """Return the level of the present block, or of this combination of those of partitions."""
-        k, m = self.blocks, self.partitions
-        # The number of combinations, a binomial coefficient, is beyond floats for many partitions.
-        combinations = math.lgamma(k + m - 1) - math.lgamma(k) - math.lgamma(m)
-        return self.alpha / (k * (k + 1)) * math.exp(-min(combinations, _MOST_COMBINATIONS))
-
-    def _present(self) -> Verdict:
-        """Return the verdict on the present block; it goes on with one of the same status."""
-        verdict = find_verdict(
-            self.groups,
-            self._level(),
-            view=self.view,
-            words=self.words,
-            since=self.start,
-            start=self.start,
-            until=self.until,
-            skipped=self.skipped,
-        )
-        if self.held is None or self.held.verdict.status != verdict.status:
-            return verdict
-        return verdict._replace(since=self.held.verdict.since)
-
-
-def _next(labels: int) -> int:
-    """Return the number of labels at which a block is evaluated next."""
-    return labels + max(_FEWEST, -(-labels // _GROWTH))
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        """Restore options and state."""
+        vars(self).update(saved)
+        self.core = self._empty()
+        self.load(saved["core"])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from abers.backends import core
 from abers.monitoring.trail import Trail
 from abers.saveable import CopiedWhole
 from abers.serialization import count, require
@@ -19,6 +20,7 @@ from abers.serialization import count, require
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from abers._core import WindowCounter
     from abers.arrays import Integers
     from abers.monitoring.base import Monitor
     from abers.monitoring.scored_rows import ScoredRows
@@ -70,7 +72,8 @@ class Totals(NamedTuple):
     first, last
         Smallest and largest event time of the observations in the window.
     totals
-        What `pack` made of the totals of the monitor, and of those beside it, by name.
+        Totals of the monitor, and of those beside it, by name; what `pack` made of these where
+        they are kept.
     """
 
     labels: int
@@ -118,21 +121,33 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
         pack: Callable[[Any], Any] = dict,
         unpack: Callable[[Any], Any] = dict,
     ) -> None:
-        self.count, self.most = 0, most
+        self.most = most
         self._monitor, self._pack, self._unpack = monitor, pack, unpack
         self._trail = Trail(_wider, most)
-        self._first, self._last = _NO_TIMES
+        self._counter = core.WindowCounter(most)
+        self._counter.size = self._trail.size
+
+    @property
+    def count(self) -> int:
+        """Number of predictions scored."""
+        return int(self._counter.count)
+
+    @property
+    def counter(self) -> WindowCounter:
+        """Count and times of the present window, in the core."""
+        counter: WindowCounter = self._counter
+        return counter
 
     @property
     def last(self) -> int:
         """Largest event time so far, among the windows."""
-        points = self._trail.points
-        return max(self._last, max((one.last for one in points), default=self._last))
+        last, points = int(self._counter.last), self._trail.points
+        return max(last, max((one.last for one in points), default=last))
 
     @property
     def size(self) -> int:
         """Number of predictions in a window."""
-        return self._trail.size
+        return int(self._counter.size)
 
     def update(self, monitor: M, scored: ScoredRows, times: Integers) -> bool:
         """Add predictions whose labels came to the monitor, in their order.
@@ -153,26 +168,42 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
         """
         done, completed = 0, False
         while done < len(scored):
-            self._trail.reach(self.count + 1)
+            self._open()
             rows = slice(done, min(done + self.size - self.count % self.size, len(scored)))
             whole = rows == slice(0, len(scored))
             monitor.update(scored if whole else scored.take(rows))
             at: Any = times[rows]
-            self._first = min(self._first, int(at.min()))
-            self._last = max(self._last, int(at.max()))
-            self.count += rows.stop - done
+            counter = self._counter
+            counter.first = min(counter.first, int(at.min()))
+            counter.last = max(counter.last, int(at.max()))
+            counter.count += rows.stop - done
             done = rows.stop
             if self.count % self.size == 0:
-                self._trail.note(self._now(monitor))
-                self._first, self._last = _NO_TIMES
+                self.note(self._now(monitor))
+                self._counter.first, self._counter.last = _NO_TIMES
                 completed = True
         return completed
 
+    def _open(self) -> None:
+        """Make the windows long enough for one more prediction."""
+        self._trail.reach(self.count + 1)
+        self._counter.size = self._trail.size
+
+    def note(self, end: Totals) -> None:
+        """Add the end of a window, whose totals are as a monitor returns them, by name."""
+        self._trail.note(end._replace(totals=self._pack(end.totals)))
+
+    def _points(self) -> list[Totals]:
+        """Return the ends of the windows, which are as long as those that the core counts."""
+        self._trail.reach(self.count)
+        return self._trail.points
+
     def windows(self, monitor: M) -> list[Window[M]]:
         """Return the windows in their order, up to this moment of the monitor."""
-        points = self._trail.points
+        points = self._points()
         if self.count and (not points or points[-1].labels < self.count):
-            points = self._trail.with_last(self._now(monitor))
+            now = self._now(monitor)
+            points = self._trail.with_last(now._replace(totals=self._pack(now.totals)))
         found, before = list[Window[M]](), dict[str, Any]()
         for labels, first, last, packed in points:
             totals = self._unpack(packed)
@@ -184,7 +215,8 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
 
     def state(self) -> tuple[int, int, int, list[Totals]]:
         """Return the state: what `load` takes."""
-        return self.count, self._first, self._last, self._trail.points
+        counter = self._counter
+        return self.count, counter.first, counter.last, self._points()
 
     def load(self, labels: int, first: int, last: int, points: Sequence[Totals]) -> None:
         """Restore a state that `state` returned, before the first label.
@@ -194,16 +226,19 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
         ValueError
             If it cannot be one.
         """
-        self.count = count(labels, "labels of a history")
+        counter = self._counter
+        counter.count = count(labels, "labels of a history")
         self._trail.load(points)
         self._trail.reach(self.count)
+        counter.size = self._trail.size
         require(all(one.first <= one.last for one in points), "times of windows")
         require(not points or points[-1].labels <= labels, "labels of a history")
-        self._first, self._last = first, last
+        counter.first, counter.last = first, last
 
     def _now(self, monitor: M) -> Totals:
         totals = {name: one.totals() for name, one in monitor.each().items()}
-        return Totals(self.count, self._first, self._last, self._pack(totals))
+        counter = self._counter
+        return Totals(self.count, counter.first, counter.last, totals)
 
 
 def _between(

@@ -15,34 +15,34 @@ from abers.monitoring.doubts import label_doubts, score_doubts
 from abers.monitoring.findings import NOT_FOUND
 from abers.monitoring.reliability_figure import reliability_figure
 from abers.monitoring.scores import PrequentialScores
-from abers.monitoring.verdict import Words
-from abers.monitoring.verdict_sequence import VerdictSequence
+from abers.notebook.forecast_answers import ForecastAnswers
+from abers.notebook.forecast_page import forecast_document
 from abers.notebook.forecast_report import ForecastReport
-from abers.notebook.forecast_rows import forecast_rows, grouped, known_labels
+from abers.notebook.forecast_rows import Group, forecast_rows, grouped, known_labels
 from abers.notebook.weighted_forecasts import WeightedForecasts
 from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import ArrayLike
 
+    from abers.monitoring.answers import Answers
     from abers.monitoring.base import Figure
     from abers.monitoring.verdict import Verdict
-    from abers.notebook.forecast_rows import ForecastRows, Group
+    from abers.notebook.forecast_rows import ForecastRows
 
 __all__ = ["ForecastMonitor", "monitor", "report"]
 
 _UNWEIGHTED = (
-    "Weights are in the scores and the diagram. The verdict counts each label once; it holds if "
+    "Weights are in the scores and in .plots(). Answers count each label once; they hold if "
     "neither a weight nor whether a row is there depends on the label."
 )
-_WORDS = Words("forecasts")
 
 
 class ForecastMonitor(CopiedWhole):
-    """Verdict and scores of forecasts that come one after the other; see `monitor`.
+    """Answer and scores of forecasts that come one after the other; see `monitor`.
 
     Parameters
     ----------
@@ -56,20 +56,25 @@ class ForecastMonitor(CopiedWhole):
     >>> for y, p in [(0, 0.25), (1, 0.75), (0, 0.5), (0, 0.5)]:
     ...     watch.update(y, p)
     >>> watch
-    ForecastMonitor: 4 labels, no miscalibration found, log loss 0.4904 nats
+    ForecastMonitor: 4 labels, waiting, log loss 0.4904 nats
     >>> watch.report().brier
     0.15625
     """
 
     def __init__(self, tolerance: float = 1.25) -> None:
-        self._verdicts = VerdictSequence("raw", tolerance, words=_WORDS)
+        self._answers = ForecastAnswers(tolerance)
         self._scores = PrequentialScores()
         self._timed: bool | None = None  # None before the first row
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the forecasts can be trusted now."""
-        return self._verdicts.verdict()
+        """What all labels say since the fault that was found last."""
+        return self._answers.verdicts.verdict()
+
+    @property
+    def answers(self) -> Answers:
+        """Whether the forecasts tell the truth now; see `ForecastReport`."""
+        return self._answers.answers()
 
     def update(self, y: ArrayLike, p: ArrayLike, time: ArrayLike | None = None) -> None:
         """Add forecasts whose labels came: one, or many in the order in which they were made.
@@ -91,29 +96,11 @@ class ForecastMonitor(CopiedWhole):
             self._check_order(rows, timed=time is not None)
             self._timed = time is not None
             self._scores.update_many(rows.forecasts, rows.labels)
-            self._verdicts.add(rows.forecasts, rows.labels, rows.times)
+            self._answers.add(rows)
 
     def report(self) -> ForecastReport:
         """Return the report on all forecasts so far; later ones do not change it."""
-        scores, verdict = self._scores, self.verdict
-        needs = self._verdicts.label_needs() if verdict.status == NOT_FOUND else []
-        return ForecastReport(
-            labels=scores.count,
-            log_loss=scores.log_loss,
-            brier=scores.brier,
-            ece=scores.ece,
-            verdict=verdict,
-            needs=tuple(one for one in needs if one.more),
-            figures=self._figures(),
-            notes=(*label_doubts(scores), *score_doubts(scores)),
-        )
-
-    def _figures(self) -> tuple[Figure, ...]:
-        kept = self._scores.reliability
-        if kept is None or not self._scores.count:
-            return ()
-        views = {"forecasts": kept}
-        return (reliability_figure(views, consistency_bands, "Reliability", "the label 1"),)
+        return _report(self._scores, self._answers)
 
     def _check_order(self, rows: ForecastRows, *, timed: bool) -> None:
         if self._timed is None:
@@ -123,7 +110,7 @@ class ForecastMonitor(CopiedWhole):
                 f"earlier forecasts came {'with' if self._timed else 'without'} a time; do so again"
             )
             raise TimeError(msg)
-        last = self._verdicts.until
+        last = self._answers.verdicts.until
         if rows.times[0] < last:
             msg = (
                 f"row {rows.order[0]}: time {rows.times[0]} is before {last}, the last one of "
@@ -132,9 +119,9 @@ class ForecastMonitor(CopiedWhole):
             raise TimeError(msg)
 
     def __repr__(self) -> str:
-        """Return the number of labels, the status and the log loss."""
-        status, loss = self.verdict.status, self._scores.log_loss
-        return f"ForecastMonitor: {self._scores.count:,} labels, {status}, log loss {loss:.4f} nats"
+        """Return the number of labels, the answer and the log loss."""
+        state, loss = self.answers["model"].state, self._scores.log_loss
+        return f"ForecastMonitor: {self._scores.count:,} labels, {state}, log loss {loss:.4f} nats"
 
 
 def monitor(*, tolerance: float = 1.25) -> ForecastMonitor:
@@ -172,7 +159,7 @@ def report(  # noqa: PLR0913 - the columns of a table
     weight: ArrayLike | None = None,
     tolerance: float = 1.25,
 ) -> ForecastReport:
-    """Return what labels say about forecasts: a verdict, numbers and figures.
+    """Return what labels say about forecasts: an answer, numbers and figures.
 
     Parameters
     ----------
@@ -186,10 +173,10 @@ def report(  # noqa: PLR0913 - the columns of a table
         or as other numbers. Rows are sorted by it; equal times keep their order. Without it rows
         are in the order in which forecasts were made, and their numbers are the times.
     model, segment
-        Arrays of shape (n,): names by which there are verdicts beside that of all forecasts.
+        Arrays of shape (n,): names by which there are answers besides that about all forecasts.
     weight
         Array of shape (n,): how much each row counts in the scores and in the diagram, 0 or more.
-        Verdicts count each label once, but those of weight 0, which are left out.
+        Answers count each label once, but those of weight 0, which are left out.
     tolerance
         Ratio of odds within which forecasts are right, at least 1.
 
@@ -211,7 +198,7 @@ def report(  # noqa: PLR0913 - the columns of a table
     **Guarantee.** See `ForecastReport`. It needs the forecasts in the order in which they were
     made, so that no forecast depends on its own label or a later one. With weights it also needs
     that neither a weight nor whether a row is there depends on the label: where labels 1 were kept
-    and labels 0 sampled, look at the scores and the diagram, and not at the verdict.
+    and labels 0 sampled, look at the scores and the diagram, and not at the answers.
 
     Examples
     --------
@@ -219,47 +206,75 @@ def report(  # noqa: PLR0913 - the columns of a table
     >>> import abers
     >>> rng = np.random.default_rng(1)
     >>> p = rng.beta(2, 5, 20_000)
-    >>> labels = rng.random(20_000) < p
-    >>> abers.report(labels, p).verdict.status
-    'trustworthy'
+    >>> labels = rng.random(20_000) < p**1.2
+    >>> abers.report(labels, p).answers["model"].state
+    'no'
     >>> abers.report(y=labels[:3], p=p[:3], model=["a", "b", "a"]).verdicts["a"].labels
     2
     """
-    whole = ForecastMonitor(tolerance)
+    scores, answers = PrequentialScores(), ForecastAnswers(tolerance)
     labels, known = known_labels(y)
     rows = forecast_rows(labels, p, time, 0)
-    weighted, counted = {}, known[rows.order]
+    weighted, counted = None, known[rows.order]
     if weight is not None and len(known):
         units = row_weights(weight, len(known))[rows.order]
         counted &= units > 0
         rows = rows.take(np.flatnonzero(counted))
-        weighted = _weighted(WeightedForecasts(rows, units[counted]))
+        weighted = WeightedForecasts(rows, units[counted])
     else:
         rows = rows.take(np.flatnonzero(counted))
-    groups: dict[Group, Verdict] = {}
+    groups = dict[Group, ForecastAnswers]()
     for name, part in grouped(rows, model, segment, len(known)).items():
-        sequence = VerdictSequence("raw", tolerance, words=_WORDS)
-        sequence.add(part.forecasts, part.labels, part.times)
-        groups[name] = sequence.verdict()
-    whole.update(rows.labels, rows.forecasts, rows.times)
-    found, unlabelled = whole.report(), int((~known).sum())
-    notes = (*_notes(unlabelled, weighted=bool(weighted)), *found.notes)
-    return replace(found, verdicts=groups, unlabelled=unlabelled, notes=notes, **weighted)
+        groups[name] = ForecastAnswers(tolerance)
+        groups[name].add(part)
+    scores.update_many(rows.forecasts, rows.labels)
+    answers.add(rows)
+    unlabelled = int((~known).sum())
+    notes = (*_notes(unlabelled, weighted=weighted is not None),)
+    found = _report(scores, answers, groups=groups, notes=notes, weighted=weighted)
+    return replace(found, unlabelled=unlabelled)
 
 
-def _weighted(forecasts: WeightedForecasts) -> dict[str, Any]:
-    """Return the fields of a report that weights change."""
-    return {
-        "weight": forecasts.weight,
-        "log_loss": forecasts.log_loss,
-        "brier": forecasts.brier,
-        "ece": forecasts.ece,
-        "figures": (forecasts.figure(),),
-    }
+def _report(
+    scores: PrequentialScores,
+    own: ForecastAnswers,
+    *,
+    groups: Mapping[Group, ForecastAnswers] | None = None,
+    notes: Sequence[str] = (),
+    weighted: WeightedForecasts | None = None,
+) -> ForecastReport:
+    """Return the report on forecasts, with the answers of groups, notes, and scores by weight."""
+    verdict, answers, every = own.verdicts.verdict(), own.answers(), groups or {}
+    needs = own.verdicts.label_needs() if verdict.status == NOT_FOUND else []
+    by_group = {name: one.answers() for name, one in every.items()}
+    said = (*notes, *label_doubts(scores), *score_doubts(scores))
+    known = scores if weighted is None else weighted
+    return ForecastReport(
+        labels=scores.count,
+        log_loss=known.log_loss,
+        brier=known.brier,
+        ece=known.ece,
+        verdict=verdict,
+        answers=answers,
+        document=forecast_document(scores, answers, groups=by_group, notes=said, weighted=weighted),
+        answers_by_group=by_group,
+        verdicts={name: one.verdicts.verdict() for name, one in every.items()},
+        needs=tuple(one for one in needs if one.more),
+        figures=_figures(scores) if weighted is None else (weighted.figure(),),
+        weight=None if weighted is None else weighted.weight,
+        notes=said,
+    )
+
+
+def _figures(scores: PrequentialScores) -> tuple[Figure, ...]:
+    if not scores.count:
+        return ()
+    views = {"forecasts": scores.reliability}
+    return (reliability_figure(views, consistency_bands, "Reliability", "the label 1"),)
 
 
 def _notes(unlabelled: int, *, weighted: bool) -> Iterator[str]:
-    """Yield what a report leaves out of its verdict."""
+    """Yield what a report leaves out of its answers."""
     if unlabelled:
         yield f"Rows without a label yet, which are not scored: {unlabelled:,}."
     if weighted:

@@ -1,113 +1,148 @@
-"""HTML of a report: a body for a notebook, and a page that needs no network.
-
-Every text is escaped. Colours are those of the page around, so both are readable in light and dark.
-"""
+"""The document of a report on forecasts: one answer, about now, and everything behind it."""
 
 from __future__ import annotations
 
 import math
-from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from abers.monitoring.answers import formats
+from abers.monitoring.binary import BinaryMonitor
+from abers.monitoring.scores import PrequentialScores
+from abers.pages.blocks import AnswersBlock, Document, TextBlock
+from abers.pages.model_document import model_document
+from abers.pages.models_table import ModelRow, models_blocks
+from abers.pages.score_blocks import score_fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from abers.monitoring import Figure, LabelNeed, Verdict
+    from abers.monitoring.answers import Answers
     from abers.notebook.forecast_rows import Group
+    from abers.notebook.weighted_forecasts import WeightedForecasts
+    from abers.pages.blocks import Block
 
-__all__ = ["body", "note", "page", "shown"]
+__all__ = ["forecast_document"]
 
-_TITLE = "Report on forecasts"
-
-_MOST_ROWS = 200  # of the table of a figure; JSON has all
-_STYLE = """
-:root { color-scheme: light dark; }
-body { max-width: 60rem; margin: 1.5rem auto; padding: 0 1rem; }
-body { font: 16px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
-table { border-collapse: collapse; }
-th, td { padding: 0.15rem 0.9rem 0.15rem 0; text-align: left; vertical-align: top; }
-"""
-# No request is allowed. The scripts are plotly's, inline.
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-)
+_TITLE = "Forecasts"
+_WHERE = "the rows with a label, sorted by time,"
+_MOST_GROUPS = 20  # in a text; a page has all
 
 
-def body(  # noqa: PLR0913 - what a report has
-    verdict: Verdict,
-    numbers: Mapping[str, str],
+class _ScoredForecasts(BinaryMonitor):
+    """Scores of forecasts that nothing calibrates, and the answer about them."""
+
+    def __init__(self, scores: PrequentialScores, answers: Answers) -> None:
+        super().__init__(raw=True)
+        self.raw = self.calibrated = scores
+        self._answers = answers
+
+    @property
+    def mean_width(self) -> float:
+        """Forecasts have no intervals."""
+        return math.nan
+
+    def scores(self) -> dict[str, PrequentialScores]:
+        """Return the scores of the only view."""
+        return {"raw": self.calibrated}
+
+    def answers(self, zone: str = "UTC") -> Answers:
+        """Return the answer, whose dates are in UTC."""
+        del zone
+        return self._answers
+
+
+class _WeightedScores(_ScoredForecasts):
+    """Scores by weight."""
+
+    def __init__(
+        self, scores: PrequentialScores, answers: Answers, weighted: WeightedForecasts
+    ) -> None:
+        super().__init__(scores, answers)
+        self.raw, self._weighted = None, weighted
+
+    def views(self) -> dict[str, dict[str, float]]:
+        """Return the scores by weight."""
+        names = ("log_loss", "brier", "ece")
+        return {"raw": {name: getattr(self._weighted, name) for name in names}}
+
+
+def forecast_document(
+    scores: PrequentialScores,
+    answers: Answers,
     *,
-    needs: Sequence[LabelNeed],
+    groups: Mapping[Group, Answers],
     notes: Sequence[str],
-    verdicts: Mapping[Group, Verdict],
-    figures: Sequence[Figure],
-    plots: Sequence[str],
-) -> str:
-    """Return the HTML of the parts of a report; only `plots` are HTML already."""
-    head = f"<p><strong>{escape(verdict.sentence)}</strong></p>{_table((), numbers.items())}"
-    needed = "".join(note(one) for one in (*(one.sentence for one in needs), *notes))
-    rows = [(shown(name), f"{one.labels:,}", one.sentence) for name, one in verdicts.items()]
-    groups = _table(("group", "labels", "verdict"), rows) if rows else ""
-    return f"<div>{head}{needed}{''.join(plots)}{_tables(figures)}{groups}</div>"
+    weighted: WeightedForecasts | None = None,
+) -> Document:
+    """Return the document of a report.
 
-
-def page(content: str) -> bytes:
-    """Return a document with this body."""
-    head = (
-        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_TITLE}</title><style>{_STYLE}</style>"
-    )
-    shell = f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{_TITLE}</h1>'
-    return f"{shell}{content}</body></html>".encode()
-
-
-def note(text: str) -> str:
-    """Return a paragraph."""
-    return f"<p>{escape(text)}</p>"
-
-
-def shown(name: Group) -> str:
-    """Return the name of a model, a segment, or both, in one line."""
-    text = name if isinstance(name, str) else ", ".join(name)
-    return " ".join(text.split())
-
-
-def _tables(figures: Sequence[Figure]) -> str:
-    """Return the caption of each figure, and its numbers as a table that opens."""
-    parts = []
-    for one in figures:
-        if one.missing:
-            parts.append(note(f"{one.title}: drawn after {one.missing:,} more labels."))
-        parts.append(note(one.caption))
-        parts.append(
-            f"<details><summary>{escape(one.title)} in numbers</summary>{_rows(one)}</details>"
-        )
-    return "".join(parts)
-
-
-def _rows(figure: Figure) -> str:
-    rows = [[_cell(one) for one in row] for row in figure.rows[:_MOST_ROWS]]
-    left_out = len(figure.rows) - len(rows)
-    more = note(f"{left_out:,} more rows are in .figures.") if left_out else ""
-    return _table(figure.columns, rows) + more
-
-
-def _cell(value: str | float | None) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}" if math.isfinite(value) else ""
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else value
-
-
-def _table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table; without names of columns the first cell of a row is its heading."""
-    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in columns)
-    body = "".join(_row([*map(escape, row)], headed=not columns) for row in rows)
-    return (
-        f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
+    Parameters
+    ----------
+    scores, answers
+        Of all forecasts.
+    groups
+        Answers by model, by segment, or by both.
+    notes
+        Sentences that a reader should know before all numbers.
+    weighted
+        The same forecasts by weight, if they have any.
+    """
+    document = model_document(_ScoredForecasts(scores, answers), title=_TITLE, where=_WHERE)
+    blocks: Iterable[Block] = document.blocks
+    labels = f"{formats.count(scores.count)} {'label' if scores.count == 1 else 'labels'}"
+    facts = (labels, *document.facts)
+    if weighted is not None:
+        facts = (*facts, f"weights add up to {weighted.weight:,.6g}")
+        monitor = _WeightedScores(scores, answers, weighted)
+        blocks = (score_fold(monitor, None)[0] if one.key == "scores" else one for one in blocks)
+    return Document(
+        title=document.title,
+        lead=document.lead,
+        facts=facts,
+        blocks=(
+            *_blocks(blocks, _noted(notes), _table(groups)),
+            *_scores(labels, scores if weighted is None else weighted),
+        ),
     )
 
 
-def _row(cells: Sequence[str], *, headed: bool) -> str:
-    first = f'<th scope="row">{cells[0]}</th>' if headed else f"<td>{cells[0]}</td>"
-    return f"<tr>{first}{''.join(f'<td>{one}</td>' for one in cells[1:])}</tr>"
+def _scores(labels: str, scores: PrequentialScores | WeightedForecasts) -> tuple[Block, ...]:
+    """Return the scores of all labels as a text has them; a page has a fold of them."""
+    if math.isnan(scores.brier):
+        return ()
+    losses = f"log loss {formats.loss(scores.log_loss)}" if math.isfinite(scores.log_loss) else ""
+    infinite = losses or "the log loss is infinite"
+    brier, ece = (formats.number(one, 4) for one in (scores.brier, scores.ece))
+    by_weight = "" if isinstance(scores, PrequentialScores) else " by weight"
+    words = f"{labels}{by_weight}: {infinite}, Brier score {brier}, ECE of ten bins {ece}."
+    return (TextBlock(key="scores-text", words=words, place="text"),)
+
+
+def _blocks(
+    blocks: Iterable[Block], notes: Sequence[Block], table: Sequence[Block]
+) -> Iterable[Block]:
+    """Yield blocks, with notes and the table of groups behind the answer."""
+    for one in blocks:
+        yield one
+        if isinstance(one, AnswersBlock):
+            yield from notes
+            yield from table
+
+
+def _noted(notes: Sequence[str]) -> list[Block]:
+    return [
+        TextBlock(key=f"note-{place}", words=one, note=True) for place, one in enumerate(notes, 1)
+    ]
+
+
+def _table(groups: Mapping[Group, Answers]) -> tuple[Block, ...]:
+    """Return the table of groups, sorted by harm; nothing without any."""
+    if not groups:
+        return ()
+    rows = [_row(name, answers) for name, answers in groups.items()]
+    return models_blocks(rows, name="group", most=_MOST_GROUPS, hint=" in .answers_by_group")
+
+
+def _row(name: Any, answers: Answers) -> ModelRow:  # noqa: ANN401 - a name, or two
+    model, segment = (name, "") if isinstance(name, str) else name
+    return ModelRow(" ".join(model.split()), answers, " ".join(segment.split()))

@@ -1,4 +1,4 @@
-"""Report on forecasts and their labels: verdict, numbers and figures, as text, page or JSON."""
+"""Report on forecasts and their labels: answer, numbers and figures, as text, page or JSON."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from abers.exceptions import MissingExtraError, ParameterError
-from abers.notebook.forecast_page import body, note, page, shown
+from abers.exceptions import ParameterError
+from abers.pages.blocks import record
+from abers.pages.html import notebook, page
+from abers.pages.text import text
 from abers.version import __version__
 
 if TYPE_CHECKING:
@@ -17,12 +19,12 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from abers.monitoring import Figure, LabelNeed, Verdict
+    from abers.monitoring.answers import Answers
     from abers.notebook.forecast_rows import Group
+    from abers.pages.blocks import Document
     from abers.plotting import Figure as PlotlyFigure
 
 __all__ = ["ForecastReport"]
-
-_MOST_GROUPS = 20  # in a text; a page has all
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,8 +42,13 @@ class ForecastReport:
     ece
         Expected calibration error over ten bins of equal width.
     verdict
-        Whether the forecasts can be trusted; see `abers.monitoring.Verdict`.
-    verdicts
+        What all labels say since the fault that was found last; see `abers.monitoring.Verdict`.
+    answers
+        Whether the forecasts tell the truth now; see `abers.monitoring.answers.Answers`. The first
+        50 forecasts fix its groups, and are in none of its numbers.
+    document
+        What text, page and notebook show; see `abers.pages.blocks`.
+    answers_by_group, verdicts
         The same of each model, of each segment, or by (model, segment) where both are known.
     needs
         How many labels allow which statement, roughly, while the verdict finds nothing.
@@ -56,9 +63,11 @@ class ForecastReport:
 
     Notes
     -----
-    **Guarantee.** The verdict is wrong with a probability of at most 5 %, however often one reads
-    it; see `abers.monitoring.VerdictSequence`. Each of `verdicts` has these 5 % by itself: of many
-    groups some may be wrong. Verdicts count each label once, also with weights; then they need that
+    **Guarantee.** In a window of the latest labels the probability that any range ever misses the
+    truth is at most 5 %, however often one reads it; see `abers.monitoring.answers.Answers`. A
+    verdict is wrong with a probability of at most 5 %, for all time; see
+    `abers.monitoring.VerdictSequence`. Each group has these 5 % by itself: of many groups some may
+    be wrong. Answers and verdicts count each label once, also with weights; then they need that
     neither a weight nor whether a row is there depends on the label. Without labels all means are
     NaN.
 
@@ -67,9 +76,9 @@ class ForecastReport:
     >>> import abers
     >>> report = abers.report(y=[0, 1, 1, 0], p=[0.25, 0.75, 0.5, 0.25])
     >>> report
-    ForecastReport: 4 labels, no miscalibration found, log loss 0.3890 nats
-    >>> report.brier, report.verdict.status
-    (0.109375, 'no miscalibration found')
+    ForecastReport: 4 labels, waiting, log loss 0.3890 nats
+    >>> report.brier, report.answers["model"].sentence
+    (0.109375, '4 of 50 labels.')
     """
 
     labels: int
@@ -77,26 +86,15 @@ class ForecastReport:
     brier: float
     ece: float
     verdict: Verdict
+    answers: Answers
+    document: Document
+    answers_by_group: Mapping[Group, Answers] = field(default_factory=dict)
     verdicts: Mapping[Group, Verdict] = field(default_factory=dict)
     needs: tuple[LabelNeed, ...] = ()
     figures: tuple[Figure, ...] = ()
     weight: float | None = None
     unlabelled: int = 0
     notes: tuple[str, ...] = ()
-
-    @property
-    def numbers(self) -> dict[str, str]:
-        """Number of labels and the scores, by name, as they are shown; no scores without labels."""
-        if not self.labels:
-            return {"labels": "0"}
-        weight = {} if self.weight is None else {"weight": f"{self.weight:,.6g}"}
-        return {
-            "labels": f"{self.labels:,}",
-            **weight,
-            "log loss": f"{self.log_loss:.4f} nats",
-            "Brier score": f"{self.brier:.4f}",
-            "ECE, 10 bins": f"{self.ece:.4f}",
-        }
 
     def plots(self) -> list[PlotlyFigure]:
         """Draw all figures for which there are labels enough, with plotly.
@@ -133,8 +131,6 @@ class ForecastReport:
         ------
         ParameterError
             If the suffix is another.
-        MissingExtraError
-            If a page is wanted, and plotly is not installed.
         OSError
             If the file cannot be written.
 
@@ -147,56 +143,30 @@ class ForecastReport:
         0.0625
         """
         file = Path(path)
-        encoders = {".html": self._page, ".json": self._document}
+        encoders = {".html": self._page, ".json": self._json}
         if file.suffix not in encoders:
             msg = f"path={str(path)!r} must end in .html for a page, or in .json"
             raise ParameterError(msg)
         file.write_bytes(encoders[file.suffix]())
 
     def __str__(self) -> str:
-        """Return the verdict, the numbers, and notes, as text."""
-        lines = [self.verdict.sentence]
-        lines += [f"  {name:<13}{value}" for name, value in self.numbers.items()]
-        groups = [*self.verdicts.items()]
-        for name, one in groups[:_MOST_GROUPS]:
-            lines.append(f"  {shown(name)}: {one.status} ({one.labels:,} labels)")
-        if len(groups) > _MOST_GROUPS:
-            lines.append(f"  and {len(groups) - _MOST_GROUPS:,} more in .verdicts")
-        return "\n".join([*lines, *(one.sentence for one in self.needs), *self.notes])
+        """Return the answer, promised and came over time, groups and notes, as text."""
+        return text(self.document).rstrip("\n")
 
     def __repr__(self) -> str:
-        """Return the number of labels, the status and the log loss, in a line."""
+        """Return the number of labels, the answer and the log loss, in a line."""
         known = f", log loss {self.log_loss:.4f} nats" if self.labels else ""
-        return f"ForecastReport: {self.labels:,} labels, {self.verdict.status}{known}"
+        return f"ForecastReport: {self.labels:,} labels, {self.answers['model'].state}{known}"
 
     def _repr_html_(self) -> str:
-        """Return the report for a notebook; plotly's own renderer draws the figures."""
-        try:
-            plots = [one._repr_html_() for one in self.plots()]
-        except MissingExtraError as error:
-            plots = [note(str(error))]
-        return self._body(plots)
+        """Return the document for a notebook."""
+        return notebook(self.document)
 
     def _page(self) -> bytes:
-        """Return the report as a document, with plotly's script once, if there is a figure."""
-        plots = [
-            one.to_html(full_html=False, include_plotlyjs=not at, default_height=525)
-            for at, one in enumerate(self.plots())
-        ]
-        return page(self._body(plots))
+        """Return the document as a file."""
+        return page(self.document).encode()
 
-    def _body(self, plots: list[str]) -> str:
-        return body(
-            self.verdict,
-            self.numbers,
-            needs=self.needs,
-            notes=self.notes,
-            verdicts=self.verdicts,
-            figures=self.figures,
-            plots=plots,
-        )
-
-    def _document(self) -> bytes:
+    def _json(self) -> bytes:
         """Return the report as JSON."""
         groups = [{"group": name, **_verdict(one)} for name, one in self.verdicts.items()]
         document = {
@@ -212,6 +182,7 @@ class ForecastReport:
             "unlabelled": self.unlabelled,
             "notes": self.notes,
             "figures": [one._asdict() for one in self.figures],
+            "record": record(self.document),
         }
         return msgspec.json.format(msgspec.json.encode(document), indent=1)
 

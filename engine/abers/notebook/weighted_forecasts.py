@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.arrays import ONE
+from abers.backends import core
 from abers.monitoring.corp import Diagram, drawn_bands
 from abers.monitoring.forecast_groups import BINS
-from abers.monitoring.reliability import PARTS, ForecastCounts
+from abers.monitoring.reliability import ForecastCells
 from abers.monitoring.reliability_figure import reliability_figure
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = ["WeightedForecasts"]
 
 _EDGES = np.arange(1, BINS) / BINS  # bins are closed on the left
 _COARSE = 64  # parts of [0, 1] that a band has a point for
+_UNIT = 1 << 64  # forecasts are summed in units of 2**-64
 _RESAMPLES = 100  # of the labels, for a band
 
 
@@ -46,7 +48,6 @@ class WeightedForecasts:
     def __init__(self, rows: ForecastRows, units: Integers) -> None:
         self._rows, self._units = rows, units
         self._weights = units / ONE
-        self._numbers = np.rint(rows.forecasts * PARTS).astype(np.int64)
 
     @property
     def weight(self) -> float:
@@ -82,21 +83,29 @@ class WeightedForecasts:
         return reliability_figure(views, self._bands, *words, weighted=len(self._units))
 
     def diagram(self) -> Diagram:
-        """Return the CORP diagram of the forecasts, rounded as those of `Reliability`."""
-        numbers, counts, positives = self.groups()
-        return Diagram(numbers / PARTS, counts, positives)
+        """Return the CORP diagram of the forecasts, in the cells of `Reliability`."""
+        return Diagram(*self.cells())
 
-    def groups(self) -> ForecastCounts:
-        """Return weights, in units of 2**-30, of each distinct forecast."""
-        numbers, at = np.unique(self._numbers, return_inverse=True)
-        counts, positives = np.zeros((2, len(numbers)), np.int64)
+    def cells(self) -> ForecastCells:
+        """Return the mean forecast of each cell, and weights in units of 2**-30."""
+        cells = np.empty(len(self._units), np.int64)
+        core.Tally.cells_of(self._rows.forecasts, cells)
+        known, at = np.unique(cells, return_inverse=True)
+        counts, positives = np.zeros((2, len(known)), np.int64)
         np.add.at(counts, at, self._units)
         np.add.at(positives, at, np.where(self._rows.labels > 0.0, self._units, 0))
-        return ForecastCounts(numbers, counts, positives)
+        sums = [0] * len(known)
+        rows = (at.tolist(), self._rows.forecasts.tolist(), self._units.tolist())
+        for cell, forecast, units in zip(*rows, strict=True):
+            sums[cell] += round(forecast * _UNIT) * units
+        means = [
+            total / (count * _UNIT) for total, count in zip(sums, counts.tolist(), strict=True)
+        ]
+        return ForecastCells(np.array(means), counts, positives)
 
     def _bands(self, _view: str, _diagram: Diagram) -> Bands:
         """Return the band: the label of each row is drawn by itself, whatever its weight."""
-        parts = np.minimum(self._numbers * _COARSE // PARTS, _COARSE - 1)
+        parts = np.minimum((self._rows.forecasts * _COARSE).astype(np.int64), _COARSE - 1)
         known, at = np.unique(parts, return_inverse=True)
         counts = np.zeros(len(known), np.int64)
         np.add.at(counts, at, self._units)

@@ -20,11 +20,12 @@ import math
 from bisect import bisect_left
 from collections import deque
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 from sortedcontainers import SortedDict, SortedList
 
 from abers.arrays import LEARN, LIFETIME, LIMIT, LIMIT_DECAYING, ONE, PREDICT
+from abers.reference import set_codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -373,6 +374,13 @@ class CalibrationSet(ObservationSet):
         pairs = zip(negatives.tolist(), positives.tolist(), strict=True)
         self._groups.update(zip(scores.tolist(), pairs, strict=True))
         self.size, self.total = size, sum(map(sum, self._groups.values()))
+
+    save = set_codec.save
+
+    @classmethod
+    def load(cls, payload: bytes) -> Self:
+        """Return the set that `save` wrote."""
+        return cast("Self", set_codec.load(cls, payload))
 
     def check(self) -> None:
         """Raise an AssertionError with the state if an invariant is violated."""

@@ -155,7 +155,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
             raise ParameterError(msg)
         weight = first_weight(base_weight, "base_weight")
         self._ends, self._scores_are = ends, scores
-        self._members, self._forecast_size, self._base_weight = members, members, weight
+        self._members, self._base_weight = members, weight
         self._mixture: DistributionPool = core.DistributionPool(
             len(EXPERTS), members, weight, ends[1] - ends[0]
         )

@@ -2,7 +2,7 @@
 
 from abers.monitoring.scored_rows import Forecasts, ScoredRows
 from abers.stream.arrow_tables import ArrowOutputs
-from abers.stream.columns import Events, Rows
+from abers.stream.columns import Events
 from abers.stream.events import (
     Alarm,
     DeadLetter,
@@ -20,6 +20,7 @@ from abers.stream.events import (
 from abers.stream.journal import JournalEntry
 from abers.stream.outputs import Outputs, SettledBatch
 from abers.stream.processor import Processor
+from abers.stream.rows import Rows
 from abers.stream.settings import Settings
 from abers.stream.tasks import make_task
 

@@ -8,18 +8,18 @@ it and its label has not come, so no more than that many of a key ever wait.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import numpy as np
 
 from abers.arrays import raw
-from abers.monitoring.e_processes import EXPIRES, PREDICTS, EProcessSteps
+from abers.monitoring.e_processes import EXPIRES, EProcessSteps
 from abers.monitoring.tested_view import ALARM_TEST
 from abers.serialization import column, require
 from abers.stream.alarm_message import alarm_message
-from abers.stream.columns import by_key
 from abers.stream.events import Alarm
+from abers.stream.key_groups import grouped
 from abers.stream.msgpack_encoder import ARRAY, encode, encode_array, header
 
 if TYPE_CHECKING:
@@ -27,26 +27,22 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
     from abers.monitoring.e_processes import EProcess, OpenedIncident
+    from abers.monitoring.shift import Shift
     from abers.serialization import Piece
     from abers.stream.joined_batch import ExpiredObservations, JoinedSteps
 
 __all__ = ["KeyedEProcesses", "SavedEProcesses", "alarms"]
 
 _UNKNOWN = -1  # number of an observation that is not tested
-_NEVER = np.iinfo(np.int64).max
 _SPARE = 8  # the numbers grow by one part in so many at least
 
 
-_Test: TypeAlias = tuple[float, int, int, tuple[int, int, int, float] | None, int | None, int]
-_Shift: TypeAlias = tuple[float, int, int, list[float]]
-_Block: TypeAlias = tuple[tuple[float, memoryview], tuple[int, int, int, int], int, int]
-_Verdicts: TypeAlias = tuple[int, int, bool, list[Any] | None, _Block]
 _Losses: TypeAlias = tuple[int, float, float, int, int, int]
 _Key: TypeAlias = tuple[
     list[bytes],
     tuple[memoryview, memoryview, memoryview, memoryview],
     tuple[int, int, int],
-    list[tuple[list[_Test], _Shift | None, list[_Verdicts]]],
+    list[tuple[bytes, list[memoryview]]],
     _Losses | None,
 ]
 
@@ -65,23 +61,20 @@ class KeyedEProcesses:
         self._make, self._most = make, most
         self.by_key: list[EProcess] = []
         self._numbers = np.full(1, _UNKNOWN)  # by slot
-        self._heads = np.empty(0, np.int64)  # by key: the first number that waits
 
     def add(self) -> EProcess:
         """Add and return the e-process of one more key."""
         self.by_key.append(self._make())
-        self._heads = np.append(self._heads, _NEVER)
         return self.by_key[-1]
 
     def renew(self, key: int) -> EProcess:
         """Replace the e-process of a key by a new one; what waits is no longer tested."""
-        self.by_key[key], self._heads[key] = self._make(), _NEVER
+        self.by_key[key] = self._make()
         return self.by_key[key]
 
     def keep(self, keys: Integers, slots: Integers) -> None:
         """Keep only these keys and slots, in their order."""
         self.by_key = [self.by_key[key] for key in keys.tolist()]
-        self._heads = self._heads[keys]
         self._numbers = np.concatenate(([_UNKNOWN], self._numbers[slots]))
 
     def reserve(self, slots: int) -> None:
@@ -90,20 +83,19 @@ class KeyedEProcesses:
             spare = np.full(more + slots // _SPARE, _UNKNOWN)
             self._numbers = np.concatenate((self._numbers, spare))
 
-    def run(  # noqa: PLR0913, PLR0917 - a column each
+    def run(
         self,
         joined: JoinedSteps,
         expired: ExpiredObservations,
         numbers: Integers,
-        made: Integers,
         forecasts: Floats,
         outcomes: Floats,
     ) -> list[tuple[int, int, OpenedIncident]]:
         """Add predictions, and settle what is labelled or expires in a batch.
 
         Numbers and forecasts are those of each prediction, outcomes the values of each label, a row
-        each; `made` is the number of predictions of each key after them. Return the incidents that
-        opened, in the order of the events, with row and key of each.
+        each. Return the incidents that opened, in the order of the events, with row and key of
+        each.
         """
         predicts = joined.learns == 0
         self._numbers[joined.slots[predicts]] = numbers
@@ -115,34 +107,17 @@ class KeyedEProcesses:
             rows, order = _order_with_ends(rows, expired.rows)
             keys = np.concatenate((keys, expired.keys))[order]
             steps = _with_ends(steps, self._numbers[expired.slots], order)
-        found = []
-        for key, part in by_key(keys):
-            columns: list[Any] = [column[part] for column in steps]
-            limit = int(made[key]) - self._most
-            found += self._run(key, limit, rows[part], EProcessSteps(*columns))
+        present, order, offsets = grouped(keys)
+        if not present:
+            return []
+        if len(present) > 1:
+            rows, steps = rows[order], steps.part(order)
+        processes = [self.by_key[key] for key in present]
+        found = [
+            (int(rows[one.step]), present[at], one)
+            for at, one in processes[0].run_many(processes, offsets[1:], steps, self._most)
+        ]
         return sorted(found, key=itemgetter(0, 1))
-
-    def _run(
-        self, key: int, limit: int, rows: Integers, steps: EProcessSteps
-    ) -> list[tuple[int, int, OpenedIncident]]:
-        """Run the steps of a key; numbers below the limit are overdue after them."""
-        process = self.by_key[key]
-        if self._heads[key] < limit or len(rows) > self._most:  # else no number is that low
-            rows, steps = self._with_overdue(key, limit, rows, steps)
-        opened = process.run(steps)
-        self._heads[key] = process.first
-        return [(int(rows[one.step]), key, one) for one in opened]
-
-    def _with_overdue(
-        self, key: int, limit: int, rows: Integers, steps: EProcessSteps
-    ) -> tuple[Integers, EProcessSteps]:
-        """Let each observation expire at the prediction of its key that is `most` later."""
-        predicts = steps.kinds == PREDICTS
-        made, waiting = steps.numbers[predicts], self.by_key[key].waiting
-        numbers = np.concatenate((waiting[waiting < limit], made[made < limit]))
-        ends = rows[predicts][numbers - limit + len(made)]
-        rows, order = _order_with_ends(rows, ends)
-        return rows, _with_ends(steps, numbers, order)
 
     # Saving
 
@@ -167,7 +142,6 @@ class KeyedEProcesses:
             waiting = process.waiting
             sound = waiting >= made[key] - self._most
             require((sound & (waiting < made[key])).all(), "observations that wait")
-            self._heads[key] = process.first
         return len(numbers)
 
 
@@ -208,5 +182,20 @@ def alarms(
         number, time, _, wealth = one.incident
         message = alarm_message(*keys[key], process, one, test)
         alarm = Alarm(*keys[key], *of, number, time, wealth, test.log_threshold, message)
-        made.append((row, alarm))
+        made.append((row, _sized(alarm, process, one.shift)))
     return made
+
+
+def _sized(alarm: Alarm, process: EProcess, shift: Shift | None) -> Alarm:
+    """Return an alarm with the labels since the fault probably began."""
+    if shift is None:
+        return alarm
+    return msgspec.structs.replace(
+        alarm,
+        fault=process.faults[shift.direction],
+        since=shift.since,
+        labels=shift.labels,
+        outcome=shift.outcome,
+        promised=shift.expected,
+        came=shift.observed,
+    )

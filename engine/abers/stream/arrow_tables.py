@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from abers.stream.columns import Rows
     from abers.stream.events import DeadLetter
     from abers.stream.row_columns import RowColumn
+    from abers.stream.rows import Rows
 
 __all__ = [
     "REPEATED",

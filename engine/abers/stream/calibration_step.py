@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from abers.arrays import EXPIRE
+from abers.serialization import require
 from abers.stream.alarms import KeyedEProcesses, alarms
-from abers.stream.columns import by_key, objects
+from abers.stream.calibrators import calibrators_of
+from abers.stream.column_types import objects
 from abers.stream.history import ModelHistory
 from abers.stream.outputs import Outputs, SettledBatch
 from abers.stream.pending_distributions import PendingDistributions, distribution_scores
 from abers.stream.pending_store import LATE, NO_CLOCK
-from abers.stream.tasks.base import CalibrationSteps, PredictionRows, SettledRows
+from abers.stream.settled_scores import add_settled
+from abers.stream.tasks.base import CalibrationSteps, PredictionRows
+from abers.stream.tasks.rows import SettledRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from abers.stream.events import Alarm
     from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
     from abers.stream.settings import Settings
-    from abers.stream.tasks.base import RowCalibrator, Task
+    from abers.stream.tasks.base import Task
 
     Mask = NDArray[np.bool_]
 
@@ -66,7 +70,7 @@ class CalibrationStep:
         self._width = task.score_width + task.prediction_width
         self.rows = np.empty((1, self._width + task.stateful))
         self.pending = PendingDistributions() if task.distributions else None
-        self.calibrators: list[RowCalibrator] = []
+        self.calibrators = calibrators_of(task)
         self.monitors: list[TaskMonitor] | None = [] if settings.monitors else None
         self.histories: list[ModelHistory] = []
         self.made = np.zeros(0, np.int64)
@@ -80,15 +84,15 @@ class CalibrationStep:
     @property
     def labels(self) -> int:
         """Number of labels that all calibrators hold."""
-        return sum(map(len, self.calibrators))
+        return sum(map(self.calibrators.size, range(len(self.calibrators))))
 
     def reserve(self, keys: int, slots: int) -> None:
         """Reserve so many keys and slots."""
         if (more := keys - len(self.made)) > 0:
             self.made = np.append(self.made, np.zeros(more, np.int64))
-        while len(self.calibrators) < keys:
-            self.calibrators.append(self._task.calibrator())
-            if self.monitors is not None:
+        if (more := keys - len(self.calibrators)) > 0:
+            self.calibrators.add(more)
+            for _ in range(more if self.monitors is not None else 0):
                 self.add_monitor(self._task.monitor())
         if self.e_processes is not None and self.monitors is not None:
             for monitor in self.monitors[len(self.e_processes.by_key) :]:
@@ -103,34 +107,32 @@ class CalibrationStep:
     def add_monitor(self, monitor: TaskMonitor) -> None:
         """Add the monitor of the first calibrator without one, and an empty history."""
         if self.monitors is not None:
-            calibrator = self.calibrators[len(self.monitors)]
-            self.monitors.append(self.watching(monitor, calibrator))
+            self.monitors.append(self.watching(monitor, len(self.monitors)))
             self.histories.append(self._history())
 
     def _history(self) -> ModelHistory:
         return ModelHistory(self._task, self._levels)
 
-    @staticmethod
-    def watching(monitor: M, calibrator: RowCalibrator) -> M:
-        """Let a monitor read the mixture and the tracker of a calibrator; return the monitor."""
-        if (mixture := calibrator.mixture) is not None:
+    def watching(self, monitor: M, key: int) -> M:
+        """Let a monitor read the mixture and the tracker of a key; return the monitor."""
+        if (mixture := self.calibrators.mixture(key)) is not None:
             monitor.watch(mixture)
-        if (tracker := calibrator.tracker) is not None:
+        if (tracker := self.calibrators.tracker(key)) is not None:
             monitor.watch_tracker(tracker)
         return monitor
 
     def reset(self, key: int) -> None:
         """Reset a calibrator, its monitor and its tests."""
-        self.calibrators[key] = self._task.calibrator()
+        self.calibrators.reset(key)
         if self.monitors is not None:
-            self.monitors[key] = self.watching(self._task.monitor(), self.calibrators[key])
+            self.monitors[key] = self.watching(self._task.monitor(), key)
             self.histories[key] = self._history()
             if self.e_processes is not None:
                 self.monitors[key].e_processes = [self.e_processes.renew(key)]
 
     def keep(self, keys: Integers, slots: Integers) -> None:
         """Keep only these keys and slots, in their order; slots begin with 1."""
-        self.calibrators = [self.calibrators[key] for key in keys.tolist()]
+        self.calibrators.keep(keys.tolist())
         self.made = self.made[keys]
         if self.monitors is not None:
             self.monitors = [self.monitors[key] for key in keys.tolist()]
@@ -147,11 +149,12 @@ class CalibrationStep:
         self,
         joined: JoinedBatch,
         keys: Sequence[tuple[str, str]],
-        known: PredictionRows | None,
         *,
         outcomes: bool,
     ) -> tuple[Outputs, PredictionRows]:
         """Run the steps of a batch, and return the outputs, and the predictions as rows.
+
+        Predictions that were issued before are served as they were.
 
         Parameters
         ----------
@@ -159,12 +162,11 @@ class CalibrationStep:
             The batch.
         keys
             Model and segment of each calibrator.
-        known
-            Predictions of an earlier run of the same steps: none is computed then.
         outcomes
             Whether labels give outcomes.
         """
         valid, steps, dead, expired, late = joined
+        known = valid.issued
         width, slots, events = self._task.score_width, steps.slots, valid.events.heads()
         learns = steps.learns == 1
         predicts = ~learns
@@ -182,6 +184,7 @@ class CalibrationStep:
         elif known is None:
             predicted = self._run(run, steps.keys, predicts, usable)
         else:
+            require(len(known.n_labels) == len(issued), "predictions")
             predicted = known
             self._learn(run, steps.keys, learns & usable)
         self.rows[issued, width : self._width] = predicted.rows
@@ -255,10 +258,12 @@ class CalibrationStep:
         """Monitor and test the steps of a batch; return what settled, and the alarms by row."""
         scored = self._task.scored_rows(settled, labelled.values)
         batch = SettledBatch(labelled.keys, *_clipped(labelled), scored)
-        parts = [*by_key(labelled.keys)]
-        self._monitor(parts, batch)
+        completed: list[int] = []
+        if self.monitors is not None:
+            of = self.monitors, self.histories
+            completed = add_settled(*of, labelled.keys, scored, batch.times)
         raised = self._alarms(steps, expired, scored, keys)
-        self._note(parts, [alarm for _, alarm in raised], keys)
+        self._note(completed, [alarm for _, alarm in raised], keys)
         return batch, raised
 
     def _settled(
@@ -289,18 +294,16 @@ class CalibrationStep:
     def _numbered(
         self, run: CalibrationSteps, joined: JoinedBatch, predicts: Mask, usable: Mask
     ) -> tuple[CalibrationSteps, Integers, Mask, Mask]:
-        """Return the steps with numbers, what expires at an event before its own steps.
+        """Return the steps with numbers, and what expires at an event before or after its own.
 
-        A label that cannot be used expires its observation. What is predicted and given up at one
-        event, since it takes too many bytes, expires last.
+        A label that cannot be used expires its observation.
         """
         steps, expired = joined.steps, joined.expired
         gone = len(expired.slots)
         events = np.concatenate((expired.rows, steps.rows))
-        marks = np.concatenate((expired.slots, steps.slots)) * len(joined.valid.kinds) + events
         order: Any = slice(None)  # nearly always: sorting takes longer than all the rest
         if gone:
-            last = np.append(np.isin(marks[:gone], marks[gone:]), np.zeros(len(steps.slots), bool))
+            last = np.append(2 * expired.last, np.ones(len(steps.slots), np.int64))
             order = np.lexsort((last, events))
         slots = np.concatenate((expired.slots, steps.slots))[order]
         kinds = np.where(usable, run.kinds, EXPIRE)
@@ -310,6 +313,7 @@ class CalibrationStep:
             np.concatenate((np.zeros(gone), run.values))[order],
             np.concatenate((np.zeros(gone, np.int64), run.times))[order],
             self.rows[slots, -1].astype(np.int64),
+            np.concatenate((np.full(gone, NO_CLOCK), steps.clocks))[order],
         )
         keys = np.concatenate((expired.keys, steps.keys))[order]
         wanted = np.concatenate((np.zeros(gone, bool), predicts))[order]
@@ -321,44 +325,26 @@ class CalibrationStep:
         """Run the usable steps of each calibrator, and return the rows of those `wanted`."""
         if not usable.all():
             steps, keys, wanted = steps.take(usable), keys[usable], wanted[usable]
-        found = np.empty((len(keys), self._task.prediction_width))
-        n_labels = np.empty(len(keys), np.int64)
-        bands = np.empty(len(keys), object) if self._task.distributions else None
-        for key, rows in by_key(keys):
-            predicted = self.calibrators[key].run(steps.take(rows))
-            found[rows], n_labels[rows] = predicted.rows, predicted.n_labels
-            if bands is not None:
-                bands[rows] = predicted.bands
-        return PredictionRows(
-            found[wanted], n_labels[wanted], None if bands is None else bands[wanted]
-        )
+        return self.calibrators.run(keys, steps).take(wanted)
 
     def _learn(self, steps: CalibrationSteps, keys: Integers, learns: Mask) -> None:
         """Run only the labels: predictions do not change a calibrator."""
-        labels = steps.take(learns)
-        for key, rows in by_key(keys[learns]):
-            self.calibrators[key].run(labels.take(rows))
-
-    def _monitor(self, parts: Sequence[tuple[int, Any]], batch: SettledBatch) -> None:
-        """Add the settled predictions of each key, in these rows, to its monitor and history."""
-        if self.monitors is not None:
-            for key, rows in parts:
-                scored, times = batch.scored.take(rows), batch.times[rows]
-                self.histories[key].update(scored, times, self.monitors[key])
+        self.calibrators.run(keys[learns], steps.take(learns))
 
     def _note(
         self,
-        parts: Sequence[tuple[int, Any]],
+        completed: Sequence[int],
         raised: Sequence[Alarm],
         keys: Sequence[tuple[str, str]],
     ) -> None:
-        """Add the alarms and the evidence of a batch to the histories."""
+        """Add the alarms of a batch, and the evidence at ends of windows, to the histories."""
         if self.monitors is not None:
-            noted: dict[int, list[Alarm]] = {key: [] for key, _ in parts}
+            noted: dict[int, list[Alarm]] = {key: [] for key in completed}
             for one in raised:  # by an observation that expires also where no label came
                 noted.setdefault(keys.index((one.model, one.segment)), []).append(one)
+            ended = {*completed}
             for key, mine in noted.items():
-                self.histories[key].note(self.monitors[key], mine)
+                self.histories[key].note(self.monitors[key], mine, completed=key in ended)
 
     def _alarms(
         self,
@@ -373,8 +359,7 @@ class CalibrationStep:
         issued = self._at(steps.slots[steps.learns == 0])
         forecasts, outcomes = self._task.bets(issued, scored)
         numbers = self._last_numbers(steps.keys[steps.learns == 0])
-        run = self.e_processes.run
-        opened = run(steps, expired, numbers, self.made, forecasts, outcomes)
+        opened = self.e_processes.run(steps, expired, numbers, forecasts, outcomes)
         return alarms(opened, keys, self.e_processes.by_key)
 
 

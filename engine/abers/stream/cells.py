@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
-from itertools import repeat
+from itertools import compress, repeat
 from numbers import Integral, Real
 from operator import is_not
 from types import NoneType
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abers.exceptions import RecordError
-from abers.stream.column_types import numbers, objects
+from abers.stream.column_types import kind_of, numbers, objects
 
 if TYPE_CHECKING:
     from abers.stream.column_types import Column
@@ -32,6 +32,7 @@ __all__ = [
     "Refused",
     "plain",
     "plain_nested",
+    "whole_milliseconds",
 ]
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -43,9 +44,13 @@ class BadRecordError(RecordError):
     """A record, or a cell of it, that cannot become an event."""
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
+        super().__init__(reason, detail)  # all of them, so that a pickle can make it again
         self.reason = reason  # short name from a fixed set, by which counters group bad records
         self.detail = detail  # what is wrong, and how to fix it
+
+    def __str__(self) -> str:
+        """Return what is wrong, and how to fix it."""
+        return self.detail
 
 
 class Refused(NamedTuple):
@@ -65,27 +70,44 @@ class Cells(NamedTuple):
         Of int64, float64, bool or datetime64[ms], or objects.
     valid
         Rows that have a value; None if all have. None and "" are no value either.
+    kind
+        Type of all objects where there is a value, if it is known.
     """
 
     values: Column
     valid: Mask | None = None
+    kind: type | None = None
 
     @classmethod
     def of(cls, cells: Sequence[Any]) -> Cells:
         """Return the cells that a decoder lists, None where a row has no value.
 
+        The others are of plain types, and of no subclass of str.
+
         Examples
         --------
         >>> Cells.of([0.5, None])
-        Cells(values=array([0.5, nan]), valid=array([ True, False]))
+        Cells(values=array([0.5, 0. ]), valid=array([ True, False]), kind=None)
         """
-        kinds = {*map(type, cells)}
-        if len(kinds) == 1:
-            found = numbers(cells, next(iter(kinds)))
-            return cls(objects(cells) if found is None else found)
-        if kinds == {float, NoneType}:
-            return cls(np.array(cells, np.float64), _are_given(cells))
-        return cls(objects(cells))
+        kind = _kind(cells)
+        if (found := numbers(cells, kind)) is not None:
+            return cls(found)
+        if kind is NoneType:
+            return cls.none(len(cells))
+        if kind is None and len(kinds := {*map(type, cells)} - {NoneType}) == 1:
+            return cls._of_given(cells, kinds.pop())
+        return cls(objects(cells), None, kind)
+
+    @classmethod
+    def _of_given(cls, cells: Sequence[Any], kind: type) -> Cells:
+        """Return cells of one kind where they are not None."""
+        valid = _are_given(cells)
+        found = numbers([*compress(cells, valid.tolist())], kind)
+        if found is None:
+            return cls(objects(cells), valid, kind)
+        whole = np.zeros(len(cells), found.dtype)
+        whole[valid] = found
+        return cls(whole, valid)
 
     @classmethod
     def none(cls, size: int) -> Cells:
@@ -100,13 +122,12 @@ class Cells(NamedTuple):
         >>> Cells(np.array([5, None, ""], object)).present()
         array([ True, False, False])
         """
-        if self.values.dtype != object:
+        if self.values.dtype != object or self.kind not in {None, str}:
             return self.valid
         cells = self.values.tolist()
-        with suppress(ValueError, TypeError):  # of an array, or NA of pandas
-            if all(cells):
-                return self.valid
-        kinds = {*map(type, cells)}
+        if _all_true(cells):
+            return self.valid
+        kinds: set[type] = {*map(type, cells)} if self.kind is None else {self.kind}
         if kinds <= {str, NoneType}:
             found = np.fromiter(map(bool, cells), bool, len(cells))
         else:
@@ -163,9 +184,38 @@ def plain_nested(cell: Any) -> Any:  # noqa: ANN401
         return type(cell)(map(plain_nested, cell))
     if isinstance(cell, np.ndarray):
         return plain_nested(cell.tolist())
-    if isinstance(cell, datetime) and cell != cell:  # noqa: PLR0124 - NaT of pandas
+    if isinstance(cell, datetime | np.datetime64) and cell != cell:  # noqa: PLR0124 - NaT
         return None
-    return plain(cell)
+    return whole_milliseconds(cell) if isinstance(cell, np.datetime64) else plain(cell)
+
+
+def whole_milliseconds(moment: np.datetime64) -> int:
+    """Return the milliseconds from 1970 to a moment.
+
+    Examples
+    --------
+    >>> whole_milliseconds(np.datetime64("1970-01-02"))
+    86400000
+    """
+    return int(moment.astype("datetime64[ms]").astype(np.int64))
+
+
+def _kind(cells: Sequence[Any]) -> type | None:
+    """Return the type of all cells; joining texts takes a third of the time of asking each."""
+    if not cells or type(cells[0]) is not str:
+        return kind_of(cells)
+    try:
+        "".join(cells)
+    except TypeError:
+        return None
+    return str
+
+
+def _all_true(cells: Sequence[Any]) -> bool:
+    try:
+        return all(cells)
+    except (ValueError, TypeError):  # of an array, or NA of pandas
+        return False
 
 
 def _are_given(cells: Sequence[Any]) -> Mask:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -48,15 +47,19 @@ def column(values: Sequence[Any]) -> Column:
 
 def kind_of(values: Sequence[Any]) -> type | None:
     """Return the type of all values; None if they have several, or there is none."""
-    kinds = {*map(type, values)}
-    return kinds.pop() if len(kinds) == 1 else None
+    if not values:
+        return None
+    first = type(values[0])  # counting it takes less than a set of the types
+    return first if [*map(type, values)].count(first) == len(values) else None
 
 
 def numbers(values: Sequence[Any], kind: type | None) -> Column | None:
     """Return values of one type as numbers; None if an array cannot have them as such."""
     if kind is not None and (plain := _PLAIN.get(kind)) is not None:
-        with suppress(OverflowError):  # a whole number of more than 64 bits
-            return np.array(values, plain)
+        try:
+            return np.fromiter(values, plain, len(values))
+        except OverflowError:  # a whole number of more than 64 bits
+            return None
     return None
 
 

@@ -1,35 +1,35 @@
-"""Events and outputs by columns.
+"""Events by columns.
 
-A batch is a handful of arrays. An event or an output becomes an object only on request, and equals
-the object that the columns were made of.
+A batch is a handful of arrays. An event becomes an object only on request, and equals the object
+that the columns were made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
-import msgspec
 import numpy as np
 
 from abers.stream.arrow_fields import fields_of_arrow
-from abers.stream.column_types import Column, column, kind_of, numbers, objects, repeated
-from abers.stream.event_order import released_order, time_order
+from abers.stream.column_types import kind_of, numbers, objects
+from abers.stream.event_order import filled_times, released_order, time_order
 from abers.stream.events import Event, Label, Observation
 from abers.stream.readers import SCALARS, CellReader, PassedReader, PlainReader
+from abers.stream.schema_columns import Readers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.stream.arrow_fields import FieldNames
+    from abers.stream.column_types import Column
+    from abers.stream.settings import Settings
 
-__all__ = ["Column", "Events", "Rows", "as_events", "by_key", "column", "objects"]
+__all__ = ["Events", "as_events"]
 
 _PLAIN, _PASSED = PlainReader(), PassedReader()
-
-T = TypeVar("T", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +60,10 @@ class Events(Sequence[Event]):
         none is known yet. None if there are none.
     awaited_times
         Event times of these labels; None if a delay decides.
+    refused
+        Why rows of a table are no events, None for the others: the processor makes a dead letter of
+        each. None if there are none. An event as an object does not say so: a processor may use
+        it, such as one whose time is in seconds.
 
     Examples
     --------
@@ -82,13 +86,15 @@ class Events(Sequence[Event]):
     recorded: Column | None = None
     awaited: Column | None = None
     awaited_times: Column | None = None
+    refused: Column | None = None
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> Events:
         """Return the columns of events.
 
-        Numbers, texts and times of other libraries become plain ones. What has no meaning stays as
-        it is: the processor makes a dead letter of the event.
+        Numbers, texts and times of other libraries become plain ones. Anything else stays as it is,
+        and the processor makes a dead letter of an event whose fields are not of their types: it is
+        a mistake of the program, while a file or a table may have ids and times of other forms.
 
         Raises
         ------
@@ -112,12 +118,15 @@ class Events(Sequence[Event]):
         )
 
     @classmethod
-    def from_arrow(cls, data: object, fields: FieldNames | None = None) -> Events:
-        """Return the events of a table of Arrow, one a row.
+    def from_arrow(
+        cls, data: object, fields: FieldNames | None = None, settings: Settings | None = None
+    ) -> Events:
+        """Return the events of a table of Arrow, one a row, as those of a file are read.
 
-        A row with a score or features is an observation, and one with only a label is a label. A
-        null is no value. A row that is no valid event, such as one without an id, is a dead letter
-        of the processor.
+        A row with a score or features is an observation, and one with only a label is a label. The
+        label of an observation is read only if "label_time" says when it was known. A null is no
+        value. A row that is no valid event, such as one without an id, is a dead letter of the
+        processor.
 
         Parameters
         ----------
@@ -129,11 +138,14 @@ class Events(Sequence[Event]):
             "score", "label", "x" (a struct, or a list of columns), "label_time", "extra" (columns
             that the prediction repeats) and "recorded". A dotted name is of a field in structs.
             "score" may be a dict from class to column. Missing models are "default". Times are
-            integers in milliseconds or timestamps with a time zone.
+            integers in milliseconds, timestamps with a time zone, or texts in RFC 3339.
 
-            With "label_time", a row with a score and a label is both: an observation, and a label
-            at that time. The events are in the order of time then, labels first at equal times, but
-            after their own observations.
+            With "label_time", each row is an observation, and if it has a label, also a label at
+            that time. The events are in the order of time then, labels first at equal times, but
+            after their own observations; a row without a readable time follows the row before it.
+        settings
+            Settings of the processor that takes the events. Scores and labels are read as its task
+            has them, so that a text that parses as a value is one. Without, they stay as they are.
 
         Returns
         -------
@@ -143,8 +155,7 @@ class Events(Sequence[Event]):
         Raises
         ------
         ParameterError
-            If a column is missing or of a type that cannot be meant, and with "label_time", if
-            a time is missing, or a label is before its observation.
+            If a column is missing, or its times could be of any time zone.
         MissingExtraError
             If pyarrow is not installed.
 
@@ -155,8 +166,14 @@ class Events(Sequence[Event]):
         >>> Events.from_arrow(pa.table(columns), {"id": "key", "label": "y"})[1]
         Label(id='a', time=2, model='default', value=1, recorded=None)
         """
-        events = cls(*fields_of_arrow(data, fields))
+        reads = None if settings is None else Readers.of_settings(settings)
+        events = cls(*fields_of_arrow(data, fields, reads))
         return events if events.awaited is None else events.released()
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether some rows are no events."""
+        return self.refused is not None and bool(np.not_equal(self.refused, None).any())
 
     def by_time(self) -> Events:
         """Return the events by time, labels first at equal times, otherwise in their order.
@@ -167,7 +184,7 @@ class Events(Sequence[Event]):
         >>> events.by_time().ids.tolist()
         ['a', 'b']
         """
-        return self.take(time_order(self.times, self.labels))
+        return self.take(time_order(filled_times(self.times), self.labels))
 
     def released(self) -> Events:
         """Return observations and their awaited labels as events, by time.
@@ -183,13 +200,15 @@ class Events(Sequence[Event]):
         [('Observation', 'a'), ('Label', 'a'), ('Observation', 'b'), ('Label', 'b')]
         """
         known, due = cast("Column", self.awaited), cast("Column", self.awaited_times)
-        rows = np.flatnonzero(np.not_equal(known, None))
+        good = True if self.refused is None else np.equal(self.refused, None)
+        rows = np.flatnonzero(np.not_equal(known, None) & good)
         of = self.take(rows)
         labels = Events(
             np.ones(len(rows), bool), of.ids, due[rows], of.models, of.segments, values=known[rows]
         )
         events = Events.joined([replace(self, awaited=None, awaited_times=None), labels])
-        return events.take(released_order(self.times, due[rows], rows))
+        released = due[rows].astype(np.int64)
+        return events.take(released_order(filled_times(self.times), released, rows))
 
     @classmethod
     def joined(cls, parts: Sequence[Events]) -> Events:
@@ -245,103 +264,9 @@ class Events(Sequence[Event]):
 _NAMES = tuple(field.name for field in fields(Events))  # slow to find
 
 
-class Rows(Sequence[T], Generic[T]):
-    """Outputs of one type.
-
-    Parameters
-    ----------
-    kind
-        Type of the outputs.
-    columns
-        Columns by name of the field, in the order of the fields. The last fields may be left out:
-        they have their defaults.
-
-    Examples
-    --------
-    >>> class Point(msgspec.Struct):
-    ...     x: int
-    ...     y: int = 0
-    >>> rows = Rows(Point, {"x": np.array([3, 4])})
-    >>> rows[1], len(rows[:1])
-    (Point(x=4, y=0), 1)
-    """
-
-    def __init__(self, kind: type[T], columns: Mapping[str, Column]) -> None:
-        self.kind = kind
-        self.columns = columns
-        self._size = len(next(iter(columns.values())))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Rows[T]]) -> Rows[T]:
-        """Return rows of one type, at least one part, behind each other.
-
-        Examples
-        --------
-        >>> class Point(msgspec.Struct):
-        ...     x: int
-        ...     y: int = 0
-        >>> whole, short = {"x": np.array([1]), "y": np.array([2])}, {"x": np.array([3])}
-        >>> [*Rows.joined([Rows(Point, whole), Rows(Point, short)])]
-        [Point(x=1, y=2), Point(x=3, y=0)]
-        """
-        longest = max(parts, key=lambda one: len(one.columns))
-        defaults = {one.name: one.default for one in msgspec.structs.fields(longest.kind)}
-
-        def column_of(part: Rows[T], name: str) -> Column:
-            found = part.columns.get(name)
-            return repeated(defaults[name], len(part)) if found is None else found
-
-        return cls(
-            longest.kind,
-            {
-                name: np.concatenate([column_of(part, name) for part in parts])
-                for name in longest.columns
-            },
-        )
-
-    def take(self, rows: Any) -> Rows[T]:  # noqa: ANN401 - whatever indexes an array
-        """Return some rows, by numbers, a mask or a slice."""
-        return Rows(self.kind, {name: one[rows] for name, one in self.columns.items()})
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return self._size
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> Rows[T]: ...
-    def __getitem__(self, index: int | slice) -> T | Rows[T]:
-        """Return one object, or consecutive rows as columns."""
-        return self.take(index) if isinstance(index, slice) else next(iter(self.take([index])))
-
-    def __iter__(self) -> Iterator[T]:
-        """Yield the objects."""
-        names = self.kind.__struct_fields__[: len(self.columns)]
-        return map(self.kind, *(self.columns[name].tolist() for name in names))
-
-
-def as_events(data: Events | object) -> Events:
+def as_events(data: Events | object, settings: Settings) -> Events:
     """Return events as they are, and those of a table of Arrow or a data frame."""
-    return data if isinstance(data, Events) else Events.from_arrow(data)
-
-
-def by_key(keys: NDArray[np.int64]) -> Iterator[tuple[int, Any]]:
-    """Yield each key of a batch with its rows, in their order; they index an array.
-
-    Examples
-    --------
-    >>> [(key, rows.tolist()) for key, rows in by_key(np.array([1, 0, 1]))]
-    [(0, [1]), (1, [0, 2])]
-    """
-    if not len(keys):
-        return
-    if (keys == keys[0]).all():  # sorting them takes longer than all the rest
-        yield int(keys[0]), slice(None)
-        return
-    order = np.argsort(keys, kind="stable")
-    numbers, starts = np.unique(keys[order], return_index=True)
-    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
+    return data if isinstance(data, Events) else Events.from_arrow(data, settings=settings)
 
 
 def _values(one: Column | None) -> Sequence[Any] | repeat[None]:

@@ -14,8 +14,36 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.arrays import Integers
+    from abers.stream.column_types import Column
 
-__all__ = ["observations_before", "released_order", "time_order"]
+__all__ = ["filled_times", "observations_before", "released_order", "time_order"]
+
+_MOST = 2**63
+
+
+def filled_times(times: Column, before: int | None = None) -> Integers:
+    """Return times, with that of the row before in place of what is none.
+
+    Parameters
+    ----------
+    times
+        Of events.
+    before
+        The time before the first row, by default the first time that there is.
+
+    Examples
+    --------
+    >>> filled_times(np.array([None, 3, "?", 5], object)).tolist()
+    [3, 3, 3, 5]
+    """
+    if times.dtype != object:
+        return times
+    good = np.fromiter((type(one) is int and -_MOST < one < _MOST for one in times), bool)
+    known = np.where(good, times, 0).astype(np.int64)
+    if before is None:
+        before = int(known[good][0]) if good.any() else 0
+    rows = np.maximum.accumulate(np.where(good, np.arange(1, len(times) + 1), 0))
+    return np.concatenate([[before], known])[rows]
 
 
 def time_order(times: Integers, labels: NDArray[np.bool_]) -> Integers:

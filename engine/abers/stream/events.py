@@ -313,6 +313,17 @@ class Alarm(msgspec.Struct, frozen=True, gc=False):
         Natural logarithms of the evidence, and of the threshold.
     message
         What happened, since when, by how much, and how often it would happen by chance.
+    fault
+        What the predictions are, such as "too high" or "too narrow".
+    since
+        Event time of the first label since the fault probably began; None if there is no estimate.
+    labels
+        Number of labels since then.
+    outcome
+        What is counted, such as "labels 1".
+    promised, came
+        Sum of the probabilities of that outcome over these labels, and how many had it; None if
+        there is no estimate.
     """
 
     model: str
@@ -324,6 +335,12 @@ class Alarm(msgspec.Struct, frozen=True, gc=False):
     log_wealth: float
     log_threshold: float
     message: str
+    fault: str = ""
+    since: int | None = None
+    labels: int = 0
+    outcome: str = ""
+    promised: float | None = None
+    came: float | None = None
 
 
 Event: TypeAlias = Observation | Label

@@ -48,6 +48,7 @@ class Fields:
     label: str = "label"
     label_time: str | None = None  # of a record that has an observation and its label
     passthrough: Sequence[str] = ()  # fields that are passed through to the prediction
+    recorded: str | None = None  # when the record was written, if its transport does not say
 
     @property
     def scored(self) -> tuple[str, ...]:
@@ -136,12 +137,14 @@ def label_without_time(label: str, time: str) -> BadRecordError:
 def missing(*paths: str) -> BadRecordError:
     """Return the error for a record without a value at any of some paths.
 
+    A constant is not named, as no record can have it.
+
     Examples
     --------
     >>> print(missing("score", "label"))
     the record has no "score" and no "label"; fill it in, drop the record, or name the field ...
     """
-    named = " and ".join(f'no "{path}"' for path in paths)
+    named = " and ".join(f'no "{path}"' for path in paths if constant(path) is None)
     remedy = "fill it in, drop the record, or name the field that holds it in [input.fields]"
     detail = f"the record has {named}; {remedy}"
     return BadRecordError("missing-field", detail)

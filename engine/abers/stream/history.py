@@ -6,7 +6,6 @@ is saved beside the state, and restored with it. Only pages and reports read it.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,22 +13,24 @@ import msgspec
 import numpy as np
 
 from abers.arrays import raw
+from abers.backends import core
 from abers.monitoring import (
-    ALARM_TEST,
-    Expert,
     MixtureMonitor,
+    ProtectionMonitor,
     Totals,
     Trail,
     WindowedMonitor,
 )
+from abers.monitoring.mixture_monitor import experts_of
 from abers.serialization import column, require
 from abers.stream.events import Alarm  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from abers._core import WatchedModel
     from abers.arrays import Floats, Integers
-    from abers.monitoring import ScoredRows, TaskMonitor
+    from abers.monitoring import BinaryMonitor, Expert, ScoredRows, TaskMonitor
     from abers.stream.tasks.base import Task
 
 __all__ = ["EvidencePoint", "ExpertPoint", "ModelHistory", "SavedHistory", "experts_at"]
@@ -102,15 +103,15 @@ class ModelHistory:
         self.experts = Trail(_later, _EXPERT_POINTS)
         self.names: list[str] = []
         self.alarms: deque[tuple[int, Alarm]] = deque(maxlen=_ALARMS)
+        self._watched: WatchedModel | None = None
         self.last: Floats = np.empty((0, 2 + len(levels)))
-        self._completed = False
 
     def update(
         self,
         scored: ScoredRows,
         times: Integers,
         monitor: TaskMonitor,
-    ) -> None:
+    ) -> bool:
         """Add predictions whose labels came, to the monitor too.
 
         Parameters
@@ -121,20 +122,34 @@ class ModelHistory:
             Array of shape (n,): event times of their observations.
         monitor
             Monitor of all predictions.
+
+        Returns
+        -------
+        bool
+            Whether a window ended.
         """
-        self._completed |= self.windowed.update(monitor, scored, times)
+        completed = self.windowed.update(monitor, scored, times)
         if scored.scores is not None and scored.quantiles is not None:
             rows = np.column_stack((scored.labels, scored.scores, scored.quantiles))
             self.last = np.concatenate((self.last, rows[-_LAST_LABELS:]))[-_LAST_LABELS:]
+        return completed
 
-    def note(self, monitor: TaskMonitor, alarms: Sequence[Alarm]) -> None:
+    def watched(self, monitor: BinaryMonitor) -> WatchedModel:
+        """Return what the core adds predictions to: the monitor of the model, and its windows."""
+        if self._watched is None:
+            raw = None if monitor.raw is None else monitor.raw.core
+            beside = (one.core for one in monitor.others if isinstance(one, ProtectionMonitor))
+            parts = (monitor.calibrated.core, raw, next(beside, None), self.windowed.counter)
+            self._watched = core.WatchedModel(*parts)
+        return self._watched
+
+    def note(self, monitor: TaskMonitor, alarms: Sequence[Alarm], *, completed: bool) -> None:
         """Add the alarms of a batch, and evidence and experts if a window ended in it."""
         labels = self.windowed.count
         self.alarms += [(labels, one) for one in alarms]
         for alarm in alarms if labels else ():  # its evidence is a peak between two windows
             self.evidence.note(EvidencePoint(labels, self.windowed.last, alarm.log_wealth))
-        if self._completed:
-            self._completed = False
+        if completed:
             for one in self._evidence(monitor):
                 self.evidence.note(one)
             if self.experts.lacks(self.windowed.count):
@@ -152,18 +167,18 @@ class ModelHistory:
         return evidence, mixed
 
     def _evidence(self, monitor: TaskMonitor) -> list[EvidencePoint]:
-        found = [one.log_wealth for one in monitor.tests if one.name == ALARM_TEST]
+        views = (view for one in monitor.e_processes for view in one.views)
+        found = [one for view in views if (one := view.alarm_evidence) is not None]
         return [EvidencePoint(self.windowed.count, self.windowed.last, max(found))] if found else []
 
     def _experts(self, monitor: TaskMonitor) -> list[ExpertPoint]:
         points = []
         for one in monitor.others:
             if isinstance(one, MixtureMonitor) and one.mixtures:
-                found = one.experts()
-                self.names = [*found]
-                values = np.array([*found.values()], np.float64).tobytes()
+                self.names, rows = one.expert_rows()
                 lanes = sum(mixture.lanes for mixture in one.mixtures)
-                points.append(ExpertPoint(self.windowed.count, self.windowed.last, lanes, values))
+                at = self.windowed.count, self.windowed.last
+                points.append(ExpertPoint(*at, lanes, rows.tobytes()))
         return points
 
     def save(self) -> SavedHistory:
@@ -195,11 +210,7 @@ class ModelHistory:
 
 def experts_at(names: Sequence[str], point: ExpertPoint) -> dict[str, Expert]:
     """Return the experts of a point by name."""
-    rows = np.frombuffer(point.values).reshape(-1, 2).tolist()
-    return {
-        name: Expert(None if math.isnan(weight) else weight, loss)
-        for name, (weight, loss) in zip(names, rows, strict=True)
-    }
+    return experts_of(names, np.frombuffer(point.values).reshape(-1, 2))
 
 
 def _of_monitors(points: Sequence[Totals], monitors: Collection[str]) -> Sequence[Totals]:

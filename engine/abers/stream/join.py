@@ -1,8 +1,7 @@
 """The join of observations and labels, before any calibrator runs.
 
-Validation rejects events that cannot be used; the pending store joins observations and labels.
-Nothing here depends on a prediction. With a learner both go event by event, because a score depends
-on the labels before it.
+The pending store joins the valid events of a batch. Nothing here depends on a prediction. With a
+learner validation and join go event by event, because a score depends on the labels before it.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ import numpy as np
 
 from abers.backends import core
 from abers.stream.columns import Events
-from abers.stream.events import DeadLetter, Label, Observation
-from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
+from abers.stream.events import DeadLetter, Label
+from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps, Retired
 from abers.stream.model_learners import ModelLearners
+from abers.stream.model_names import ModelNames
 from abers.stream.outputs import in_causal_order
 from abers.stream.pending_store import ASSUMES, LATE, Count
 from abers.stream.validation import EventValidator
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from abers._core import PendingStore
     from abers.arrays import Bytes, Floats, Integers
     from abers.learners import Learner
+    from abers.stream.decided import Decided
     from abers.stream.events import Event
     from abers.stream.pending_store import Unknown
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
-    from abers.stream.validation import ValidEvents
 
     Numbers = NDArray[np.uint32]
     DeadLetters = Sequence[tuple[int, DeadLetter]]  # each with the row of the event that causes it
 
-__all__ = ["COUNTERS", "REASONS", "Join"]
+__all__ = ["COUNTERS", "LATER_COUNTERS", "REASONS", "Join"]
 
 REASONS = (
     "bad-id",
@@ -54,6 +54,8 @@ REASONS = (
     "learner-failed",
     "unknown-id",
     "too-long",
+    "missing-field",
+    "not-utf8",
 )
 """Reasons of the dead letters of a processor."""
 
@@ -63,17 +65,21 @@ COUNTERS = (
     *(f"dead:{reason}" for reason in REASONS),
 )
 """Names of all counters; `abers.stream.accounts` says how they add up."""
+LATER_COUNTERS = ("dead:missing-field", "dead:not-utf8")
+"""The last ones, which are written once they count: before there were any, none was."""
 
 _LATE_DELAYS = 1_000  # late labels whose delays are known
 
 
 class Join:
-    """Validation, pending store and learners.
+    """Names, pending store and learners.
 
     Attributes
     ----------
+    names
+        Models, and pairs of model and segment, by their numbers.
     validator
-        Validates events, and numbers models and keys.
+        Validates events.
     store
         Observations and labels that wait, and ids that are finished.
     learners
@@ -83,7 +89,7 @@ class Join:
     """
 
     def __init__(self, settings: Settings, task: Task, learner: Learner | None) -> None:
-        self._task = task
+        self._task, self.names = task, ModelNames()
         self.awaiting_bytes = task.awaiting_bytes()
         learns = learner is not None or settings.learner is not None
         self.learners = ModelLearners(settings, task, learner) if learns else None
@@ -120,74 +126,63 @@ class Join:
         self._counters.update(counters)
         self.store.counts = [counters[name] for name in _STORE]
 
-    def take(self, events: Events, retired: DeadLetters) -> JoinedBatch:
+    def take(self, decided: Decided, retired: DeadLetters) -> JoinedBatch:
         """Join a batch; dead letters of models that were retired before it come first."""
+        self.names.add(decided.new_models, decided.new_keys)
         self.store.recycle()
-        if self.learners is None:
-            joined = self._join(self.validator.validate(events))
-        else:
-            joined = self._one_by_one(events, self.learners)
-        rejected = [(letter.row or 0, letter) for letter in joined.valid.rejected]
-        dead = [*retired, *joined.dead_letters, *rejected]
-        return self._finished(joined, dead, events.labels, [])
-
-    def take_valid(
-        self,
-        valid: ValidEvents,
-        labels: NDArray[np.bool_],
-        rejected: Sequence[str],
-        retired: DeadLetters,
-    ) -> JoinedBatch:
-        """Join a batch that was validated and scored before.
-
-        It has labels where the mask says so, and events were rejected for these reasons.
-        """
-        self.store.recycle()
-        joined = self._join(valid)
+        joined = self._join(decided)
         dead = [*retired, *joined.dead_letters]
         if self.learners is not None:
             dead += self._learned_again(joined, self.learners)
-        return self._finished(joined, dead, labels, rejected)
+        return self._finished(joined, dead)
+
+    def take_scored(self, events: Events, learners: ModelLearners, retired: Retired) -> JoinedBatch:
+        """Decide and join events one after another, and let the learners learn each."""
+        self.store.recycle()
+        joined, unknown, dead = self._one_by_one(events, learners)
+        self.names.add(joined.decided.new_models, joined.decided.new_keys)
+        unmatched = [(row, self.unmatched(label)) for row, label in unknown]
+        decided = joined.decided._replace(retired=retired.numbers)
+        dead = [*retired.dead_letters, *unmatched, *dead]
+        return self._finished(joined._replace(decided=decided), dead)
 
     def reset_model(self, model: str) -> None:
         """Reset the clock of a model, and its learner unless that is shared."""
-        self.store.restart(self.validator.models[model])
+        self.store.restart(self.names.models[model])
         if self.learners is not None:
             self.learners.by_model.pop(model, None)
 
     def retire(self, models: Sequence[int], store: PendingStore) -> None:
         """Drop models, and renumber the others; the new store is without them."""
-        gone = {*models}
-        names = [name for name, number in self.validator.models.items() if number not in gone]
+        kept = self.names.without({*models})
         if self.learners is not None:
-            for name in self.validator.models.keys() - {*names}:
+            for name in self.names.models.keys() - kept.models.keys():
                 self.learners.by_model.pop(name, None)
-        self.store = store
-        self._counters["retired"] += len(gone)
-        self.validator.renumber(names)
+        self.store, self.names = store, kept
+        self._counters["retired"] += len(models)
 
     def unmatched(self, label: Unknown) -> DeadLetter:
         """Return the dead letter of a label whose observation did not come."""
         _, id_, model, time, value = label
-        name = list(self.validator.models)[model]
+        name = self.names.by_number[model]
         detail = f"no observation with id {shown(id_)} came; see that ids and models of both agree"
         event = Label(id_, time, name, self._task.label(value))
         return DeadLetter("unknown-id", detail, event, None)
 
-    def _join(self, valid: ValidEvents) -> JoinedBatch:
+    def _join(self, decided: Decided) -> JoinedBatch:
         """Join events that have their scores."""
-        ids = valid.events.ids.tolist()
-        columns = (valid.kinds, valid.models, valid.keys, valid.times, valid.values)
-        return self._joined(valid, self._enter(ids, *columns))
+        ids = decided.events.ids.tolist()
+        columns = (decided.kinds, decided.models, decided.keys, decided.times, decided.values)
+        return self._joined(decided, self._enter(ids, *columns))
 
     def _joined(
         self,
-        valid: ValidEvents,
+        decided: Decided,
         entered: tuple[JoinedSteps, JoinedSteps, list[Unknown], ExpiredObservations],
     ) -> JoinedBatch:
         steps, late, unknown, expired = entered
-        dead = [(int(valid.rows[label[0]]), self.unmatched(label)) for label in unknown]
-        return JoinedBatch(valid, steps, dead, expired, late)
+        dead = [(int(decided.rows[label[0]]), self.unmatched(label)) for label in unknown]
+        return JoinedBatch(decided, steps, dead, expired, late)
 
     # One event, which `EventValidator.known` knows, and the store has taken
 
@@ -199,28 +194,28 @@ class Join:
 
     def taken(self, event: Event, taken: tuple[int, list[str], list[Unknown], int]) -> JoinedBatch:
         """Join an event as a batch, from what the store returned of it."""
-        events = Events.of([event])
-        joined = self._joined(self.validator.validate(events), self._entered(taken))
-        return self._finished(joined, joined.dead_letters, events.labels, [])
+        decided = self.validator.validate(Events.of([event]), self.names)
+        joined = self._joined(decided, self._entered(taken))
+        return self._finished(joined, joined.dead_letters)
 
     # With learners
 
-    def _one_by_one(self, events: Events, learners: ModelLearners) -> JoinedBatch:
-        """Validate and join events one after another, and let the learners learn each."""
+    def _one_by_one(
+        self, events: Events, learners: ModelLearners
+    ) -> tuple[JoinedBatch, list[tuple[int, Unknown]], list[tuple[int, DeadLetter]]]:
+        """Return a batch, its unmatched labels by row, and what learners failed to learn."""
         steps: list[JoinedSteps] = []
         late: list[JoinedSteps] = []
         expired: list[ExpiredObservations] = []
+        unmatched: list[tuple[int, Unknown]] = []
         dead: list[tuple[int, DeadLetter]] = []
 
-        def accept(row: int, event: Event, value: float) -> None:
+        def accept(row: int, event: Event, model: int, key: int, value: float) -> None:
             """Join a valid event, and pass it to the learners."""
-            learns, key = 1, 0
-            if type(event) is Observation:
-                learns, key = 0, self.validator.keys[event.model, event.segment]
             step, corrected, unknown, gone = self._enter(
                 [event.id],
-                np.array([learns], np.uint8),
-                np.array([self.validator.models[event.model]], np.uint32),
+                np.array([type(event) is Label], np.uint8),
+                np.array([model], np.uint32),
                 np.array([key], np.uint32),
                 np.array([event.time], np.int64),
                 np.array([value]),
@@ -230,26 +225,26 @@ class Join:
             steps.append(step)
             late.append(corrected)
             expired.append(gone)
-            dead.extend((row, self.unmatched(label)) for label in unknown)
+            unmatched.extend((row, label) for label in unknown)
             dead.extend(self._learned(learners, row, event, step))
 
-        valid = self.validator.validate(events, accept)
-        return JoinedBatch(
-            valid,
+        joined = JoinedBatch(
+            self.validator.validate(events, self.names, accept),
             JoinedSteps(*_concatenated(steps, len(JoinedSteps._fields))),
-            dead,
+            [],
             ExpiredObservations(*_concatenated(expired, len(ExpiredObservations._fields))),
             JoinedSteps(*_concatenated(late, len(JoinedSteps._fields))),
         )
+        return joined, unmatched, dead
 
     def _learned_again(
         self, joined: JoinedBatch, learners: ModelLearners
     ) -> Iterator[tuple[int, DeadLetter]]:
         """Let learners learn what a batch settled, in the order in which they did."""
-        valid, steps = joined.valid, joined.steps
-        ends = np.searchsorted(steps.rows, np.arange(len(valid.rows) + 1)).tolist()
+        decided, steps = joined.decided, joined.steps
+        ends = np.searchsorted(steps.rows, np.arange(len(decided.rows) + 1)).tolist()
         for event, row, (start, end) in zip(
-            valid.events, valid.rows.tolist(), pairwise(ends), strict=True
+            decided.events, decided.rows.tolist(), pairwise(ends), strict=True
         ):
             yield from self._learned(learners, row, event, steps.take(slice(start, end)))
 
@@ -294,25 +289,21 @@ class Join:
         names[assumes], learns[assumes] = assumed, 1
         joined: list[Any] = [learns, *columns, learned, names]
         steps = JoinedSteps(*joined)
-        expired = ExpiredObservations(*np.empty((3, gone), np.int64))
+        expired = ExpiredObservations(*np.empty((4, gone), np.int64))
         self.store.dropped(*expired)
         return steps.take(~late) if late.any() else steps, steps.take(late), unknown, expired
 
-    def _finished(
-        self,
-        joined: JoinedBatch,
-        dead: DeadLetters,
-        labels: NDArray[np.bool_],
-        rejected: Sequence[str],
-    ) -> JoinedBatch:
+    def _finished(self, joined: JoinedBatch, dead: DeadLetters) -> JoinedBatch:
         """Drop what expired, count the results, and return the batch with dead letters in order."""
         if self.learners is not None:
             self.learners.drop(joined.expired.slots.tolist())
-        counters, n_labels = self._counters, int(labels.sum())
+        decided, counters = joined.decided, self._counters
+        n_labels = int(decided.labels.sum())
         counters["labels_in"] += n_labels
-        counters["observations"] += len(labels) - n_labels
-        for reason in (*(letter.reason for _, letter in dead), *rejected):
+        counters["observations"] += len(decided.labels) - n_labels
+        for reason in (*(one.reason for _, one in dead), *(why for _, why in decided.rejected)):
             counters[f"dead:{reason}"] += 1
+        dead = [*dead, *((one.row or 0, one) for one in decided.dead_letters)]
         return joined._replace(dead_letters=in_causal_order(dead))
 
 

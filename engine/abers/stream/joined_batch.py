@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from abers.arrays import Bytes, Floats, Integers
-    from abers.stream.columns import Column
-    from abers.stream.events import DeadLetter
-    from abers.stream.validation import ValidEvents
+    from collections.abc import Sequence
 
-__all__ = ["ExpiredObservations", "JoinedBatch", "JoinedSteps"]
+    from abers.arrays import Bytes, Floats, Integers
+    from abers.stream.column_types import Column
+    from abers.stream.decided import Decided
+    from abers.stream.events import DeadLetter
+
+__all__ = ["ExpiredObservations", "JoinedBatch", "JoinedSteps", "Retired"]
 
 
 class JoinedSteps(NamedTuple):
@@ -44,13 +46,22 @@ class ExpiredObservations(NamedTuple):
     rows: Integers  # row of the valid event at which it expires
     slots: Integers  # where the prediction was stored
     keys: Integers  # number of the calibrator
+    last: Integers  # 1 if after the steps of the event, whose bytes took the room; else 0
 
 
 class JoinedBatch(NamedTuple):
     """The steps that the valid events of a batch cause, and its dead letters by row."""
 
-    valid: ValidEvents
+    decided: Decided
     steps: JoinedSteps
     dead_letters: list[tuple[int, DeadLetter]]
     expired: ExpiredObservations
     late: JoinedSteps  # labels that came after others were assumed; these are not learned
+
+
+class Retired(NamedTuple):
+    """Retired models, in the order of the numbers that they had."""
+
+    numbers: Sequence[int]
+    names: Sequence[str]
+    dead_letters: Sequence[tuple[int, DeadLetter]]  # labels that waited for observations; in row 0

@@ -11,17 +11,20 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import islice
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from abers.arrays import raw
 from abers.exceptions import ParameterError
-from abers.stream.retirement import retire_due
+from abers.stream.join import COUNTERS, LATER_COUNTERS
 from abers.stream.settings import OF_VALIDATION, Settings
+from abers.stream.step import step
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -29,9 +32,10 @@ if TYPE_CHECKING:
     from abers.stream.outputs import Outputs
     from abers.stream.state import ProcessorState
 
-__all__ = ["JournalEntry", "record", "settings_digest"]
+__all__ = ["JournalEntry", "joined", "record", "settings_digest"]
 
 _DIGEST = 8
+_MOST_JOINED = 10_000  # events of entries that are applied as one
 _JSON = msgspec.json.Encoder()
 
 
@@ -69,7 +73,7 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
     extra
         JSON: extra fields of each observation of the batch; empty if none has any.
     counters
-        All counters after the batch.
+        Counters after the batch; others behind them are 0.
     retired
         Numbers of the models that were retired before the batch, ascending; all other numbers are
         as after it.
@@ -94,6 +98,61 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
     retired: list[int]
 
 
+_LISTS = ("ids", "new_models", "new_keys")
+_COLUMNS = (
+    *("labels", "times", "models", "keys", "scores", "values"),
+    *("predictions", "n_labels"),
+)
+
+
+def joined(entries: Iterable[JournalEntry]) -> Iterator[JournalEntry]:
+    """Yield entries that lead to the same state as consecutive ones, and are fewer.
+
+    Those of small batches become one. Models are retired where a batch begins, so an entry that
+    retires some begins a new one.
+    """
+    waiting: list[JournalEntry] = []
+    size = 0
+    for entry in entries:
+        size += len(entry.labels)
+        apart = size > _MOST_JOINED or entry.retired
+        if waiting and (apart or entry.settings != waiting[0].settings):
+            yield _one(waiting)
+            waiting, size = [], len(entry.labels)
+        waiting.append(entry)
+    if waiting:
+        yield _one(waiting)
+
+
+def _one(entries: Sequence[JournalEntry]) -> JournalEntry:
+    """Return the entry of several batches as of one."""
+    if len(entries) == 1:
+        return entries[0]
+    first, last = entries[0], entries[-1]
+    starts = accumulate((len(one.labels) for one in entries), initial=0)
+    columns: dict[str, Any] = {
+        name: b"".join(getattr(one, name) for one in entries) for name in _COLUMNS
+    } | {name: [*chain.from_iterable(getattr(one, name) for one in entries)] for name in _LISTS}
+    if first.features is not None:
+        columns["features"] = [*chain.from_iterable(one.features or () for one in entries)]
+    columns["rejected"] = [
+        (start + row, why)
+        for start, one in zip(starts, entries, strict=False)
+        for row, why in one.rejected
+    ]
+    return msgspec.structs.replace(
+        first, extra=_joined_extra(entries), counters=last.counters, **columns
+    )
+
+
+def _joined_extra(entries: Sequence[JournalEntry]) -> bytes:
+    """Join the lists of extra fields; where an entry has none, each observation has null."""
+    if not any(one.extra for one in entries):
+        return b""
+    parts = [one.extra[1:-1] or b",".join([b"null"] * one.labels.count(0)) for one in entries]
+    return b"[" + b",".join(filter(None, parts)) + b"]"
+
+
 @lru_cache(maxsize=8)
 def settings_digest(settings: Settings) -> bytes:
     """Return a digest of the settings that differ from the defaults.
@@ -113,39 +172,37 @@ def settings_digest(settings: Settings) -> bytes:
 def record(state: ProcessorState, events: Events) -> tuple[Outputs, JournalEntry]:
     """Process a batch, and return the outputs with its entry."""
     extra = _extra(events)
-    retired = retire_due(state, events)
-    validator = state.join.validator
-    models, keys = len(validator.models), len(validator.keys)
-    joined = state.join.take(events, retired.dead_letters)
-    outputs, predicted = state.calibrate(joined, retired.names)
-    valid = joined.valid
-    labels = valid.kinds == 1
-    observations = ~labels
-    known = not state.task.repeats
+    outputs, decided = step(state, events)
+    observations = decided.kinds == 0
+    issued = None if state.task.repeats else decided.issued
     entry = JournalEntry(
         settings=settings_digest(state.settings),
-        labels=events.labels.tobytes(),
-        rejected=[(letter.row or 0, letter.reason) for letter in valid.rejected],
-        ids=valid.events.ids.tolist(),
-        times=bytes(raw(valid.times)),
-        new_models=_since(validator.models, models),
-        new_keys=_since(validator.keys, keys),
-        models=bytes(raw(valid.models)),
-        keys=bytes(raw(valid.keys[observations])),
-        scores=bytes(raw(valid.scores[observations])),
-        values=bytes(raw(valid.values[labels])),
-        predictions=bytes(raw(predicted.rows)) if known else b"",
-        n_labels=bytes(raw(predicted.n_labels)) if known else b"",
-        features=None if state.join.learners is None else _features(valid.events, observations),
+        labels=decided.labels.tobytes(),
+        rejected=[*decided.rejected],
+        ids=decided.events.ids.tolist(),
+        times=bytes(raw(decided.times)),
+        new_models=[*decided.new_models],
+        new_keys=[*decided.new_keys],
+        models=bytes(raw(decided.models)),
+        keys=bytes(raw(decided.keys[observations])),
+        scores=bytes(raw(decided.scores[observations])),
+        values=bytes(raw(decided.values[~observations])),
+        predictions=b"" if issued is None else bytes(raw(issued.rows)),
+        n_labels=b"" if issued is None else bytes(raw(issued.n_labels)),
+        features=None if state.join.learners is None else _features(decided.events, observations),
         extra=extra,
-        counters=[*state.join.counters.values()],
-        retired=[*retired.numbers],
+        counters=_counted(state.join.counters),
+        retired=[*decided.retired],
     )
     return outputs, entry
 
 
-def _since(known: dict[Any, int], number: int) -> list[Any]:
-    return [*islice(known, number, None)] if len(known) > number else []
+def _counted(counters: Mapping[str, int]) -> list[int]:
+    """Return the counters that are written, in their order."""
+    given = [*counters.values()]
+    while len(given) > len(COUNTERS) - len(LATER_COUNTERS) and not given[-1]:
+        given.pop()
+    return given
 
 
 def _features(events: Events, observations: NDArray[np.bool_]) -> list[Any]:

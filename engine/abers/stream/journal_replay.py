@@ -1,34 +1,39 @@
 """Replay of a journal: a processor applies the entries of another one.
 
-An entry has the valid events and their predictions, the state has all the rest. The entry is
-checked before anything changes, and the counters afterwards.
+An entry becomes what was decided again, and is applied as that was. It is checked before anything
+changes, and the counters afterwards.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import compress
+from operator import eq
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from abers.exceptions import AbersError, SettingsError, StateError
 from abers.serialization import MAX_COUNT, REMEDY, column, require
-from abers.stream.columns import Events, objects
-from abers.stream.join import COUNTERS
+from abers.stream import step
+from abers.stream.column_types import objects
+from abers.stream.columns import Events
+from abers.stream.decided import Decided
+from abers.stream.join import COUNTERS, LATER_COUNTERS
 from abers.stream.journal import settings_digest
-from abers.stream.retirement import retire
 from abers.stream.settings import LARGEST_TIME
 from abers.stream.tasks.base import PredictionRows
-from abers.stream.validation import ValidEvents, require_limits
+from abers.stream.validation import require_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from abers.stream.columns import Column
+    from abers.stream.column_types import Column
     from abers.stream.journal import JournalEntry
+    from abers.stream.model_names import ModelNames
     from abers.stream.outputs import Outputs
     from abers.stream.state import ProcessorState
     from abers.stream.tasks.base import Task
@@ -37,14 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = ["apply"]
 
+K = TypeVar("K")
+
 _INCONSISTENT = (ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError)
-
-
-class _EntryNames(NamedTuple):
-    """Models, and pairs of model and segment, by their numbers in an entry."""
-
-    models: list[str]
-    keys: list[tuple[str, str]]
 
 
 def apply(state: ProcessorState, entry: JournalEntry) -> Outputs:
@@ -57,11 +57,10 @@ def apply(state: ProcessorState, entry: JournalEntry) -> Outputs:
         names = _names(state, entry)
     _require_limits_of_entry(state, names, entry)
     with _consistent():
-        valid = _valid(entry, names, state.task)
-        known = _predictions(entry, state.task)
+        decided = _decided(entry, names, state.task)
     try:  # from here on the state changes
-        with _consistent():
-            outputs = _applied(state, entry, names, valid, known)
+        with _consistent(), np.errstate(all="ignore"):  # predictions of an entry may be any numbers
+            outputs, _ = step.apply(state, decided)
         _require_equal(entry, state.join.counters)
     except BaseException:
         state.broken = True
@@ -79,33 +78,13 @@ def _consistent() -> Iterator[None]:
         raise StateError(msg) from None
 
 
-def _applied(
-    state: ProcessorState,
-    entry: JournalEntry,
-    names: _EntryNames,
-    valid: ValidEvents,
-    known: PredictionRows | None,
-) -> Outputs:
-    """Apply the valid events of an entry to the state, and return the outputs."""
-    retired = retire(state, entry.retired)
-    validator = state.join.validator
-    validator.models.update({name: number for number, name in enumerate(names.models)})
-    validator.keys.update({pair: number for number, pair in enumerate(names.keys)})
-    labels, reasons = np.frombuffer(entry.labels, bool), [why for _, why in entry.rejected]
-    joined = state.join.take_valid(valid, labels, reasons, retired.dead_letters)
-    predicted = int((joined.steps.learns == 0).sum())
-    require(known is None or len(known.n_labels) == predicted, "predictions")
-    with np.errstate(all="ignore"):  # the predictions of an entry may be any numbers
-        outputs, _ = state.calibrate(joined, retired.names, known)
-    return outputs
-
-
 def _require_order(entry: JournalEntry, counters: dict[str, int]) -> None:
     """Refuse an entry that does not come next, while nothing is changed yet."""
-    if len(entry.counters) != len(COUNTERS):
+    least = len(COUNTERS) - len(LATER_COUNTERS)
+    if not least <= len(entry.counters) <= len(COUNTERS):
         msg = f"journal entry has {len(entry.counters)} counters, not {len(COUNTERS)}; {REMEDY}"
         raise StateError(msg)
-    before = _count_events(dict(zip(COUNTERS, entry.counters, strict=True))) - len(entry.labels)
+    before = _count_events(_written(entry)) - len(entry.labels)
     if before != _count_events(counters):
         msg = (
             f"the journal entry follows {before} events, and the processor has taken "
@@ -114,22 +93,25 @@ def _require_order(entry: JournalEntry, counters: dict[str, int]) -> None:
         raise StateError(msg)
 
 
-def _names(state: ProcessorState, entry: JournalEntry) -> _EntryNames:
+def _names(state: ProcessorState, entry: JournalEntry) -> ModelNames:
     """Return the names that the numbers of an entry refer to."""
-    validator, gone = state.join.validator, entry.retired
+    known, gone = state.join.names, entry.retired
     require(gone == sorted({*gone}), "retired models")
-    require(not gone or 0 <= gone[0] <= gone[-1] < len(validator.models), "retired models")
-    models = [name for number, name in enumerate(validator.models) if number not in {*gone}]
-    keys = [key for key in validator.keys if key[0] in {*models}]
-    return _EntryNames([*models, *entry.new_models], [*keys, *entry.new_keys])
+    require(not gone or 0 <= gone[0] <= gone[-1] < len(known.models), "retired models")
+    names = known.without({*gone})
+    for new, there in ((entry.new_models, names.models), (entry.new_keys, names.keys)):
+        require(len({*new}) == len(new) and there.keys().isdisjoint(new), "new names")
+    return names
 
 
-def _require_limits_of_entry(
-    state: ProcessorState, there: _EntryNames, entry: JournalEntry
-) -> None:
+def _require_limits_of_entry(state: ProcessorState, there: ModelNames, entry: JournalEntry) -> None:
     names = [*entry.new_models, *(segment for _, segment in entry.new_keys)]
-    count = max(len(there.models), len(there.keys))
+    count = max(len(there.models) + len(entry.new_models), len(there.keys) + len(entry.new_keys))
     require_limits(state.settings, count, names, entry.ids)
+
+
+def _written(entry: JournalEntry) -> dict[str, int]:
+    return dict.fromkeys(COUNTERS, 0) | dict(zip(COUNTERS, entry.counters, strict=False))
 
 
 def _count_events(counters: dict[str, int]) -> int:
@@ -138,9 +120,9 @@ def _count_events(counters: dict[str, int]) -> int:
 
 def _require_equal(entry: JournalEntry, counters: dict[str, int]) -> None:
     differing = [
-        f"{name} {there} where it was {was}"
-        for (name, there), was in zip(counters.items(), entry.counters, strict=True)
-        if there != was
+        f"{name} {counters[name]} where it was {was}"
+        for name, was in _written(entry).items()
+        if counters[name] != was
     ]
     if differing:
         msg = (
@@ -154,56 +136,72 @@ def _require_equal(entry: JournalEntry, counters: dict[str, int]) -> None:
 # What an entry has
 
 
-def _valid(entry: JournalEntry, names: _EntryNames, task: Task) -> ValidEvents:
-    """Return the valid events as validation did."""
+def _decided(entry: JournalEntry, names: ModelNames, task: Task) -> Decided:
+    """Return the batch as it was decided; there are these names, and those that it brings."""
     batch = np.frombuffer(entry.labels, np.uint8)
     here = np.ones(len(batch), bool)
     here[[row for row, _ in entry.rejected]] = False
     kinds = batch[here]
-    require((kinds <= 1).all(), "labels")
+    require((batch <= 1).all(), "labels")
     labels = kinds == 1
-    n = len(kinds)
+    n, labelled = len(kinds), int(labels.sum())
     times = column(entry.times, "<i8", "times", n)
     require(((times > -LARGEST_TIME) & (times < LARGEST_TIME)).all(), "times")
-    models, keys = _numbers(entry, names, labels)
     scores, values = np.zeros((n, task.score_width)), np.zeros(n)
-    scores[~labels] = _table(entry.scores, n - int(labels.sum()), task.score_width, "scores")
-    values[~labels] = _sizes(entry, n - int(labels.sum()))
-    values[labels] = column(entry.values, "<f8", "values", int(labels.sum()))
+    scores[~labels] = _table(entry.scores, n - labelled, task.score_width, "scores")
+    values[~labels] = _sizes(entry, n - labelled)
+    values[labels] = column(entry.values, "<f8", "values", labelled)
     require(task.are_scores(scores[~labels]), "scores")
     require(task.are_values(values[labels]), "values")
     require(len(entry.ids) == n and all(entry.ids), "ids")
+    numbers, models = _named(entry.models, n, names.by_number, entry.new_models, "models")
+    keys, pairs = _named(entry.keys, n - labelled, names.pairs, entry.new_keys, "keys")
+    owners = compress(models, (~labels).tolist())
+    require(all(map(eq, owners, (model for model, _ in pairs))), "keys")
     extra = _spread(msgspec.json.decode(entry.extra) if entry.extra else [], batch == 0, "extra")
-    segments = np.zeros(n, object)
-    segments[~labels] = [names.keys[key][1] for key in keys[~labels].tolist()]
     events = Events(
         labels,
         objects(entry.ids),
         times,
-        objects(names.models)[models],
-        segments,
+        objects(models),
+        _spread_keys([segment for _, segment in pairs], ~labels, object),
         x=_spread(entry.features or [], ~labels, "features"),
         extra=None if extra is None else extra[here],
     )
-    return ValidEvents(events, np.flatnonzero(here), kinds, models, keys, times, scores, values, [])
+    return Decided(
+        batch == 1,
+        events,
+        np.flatnonzero(here),
+        kinds,
+        numbers,
+        _spread_keys(keys, ~labels, np.uint32),
+        times,
+        scores,
+        values,
+        entry.new_models,
+        entry.new_keys,
+        entry.rejected,
+        retired=entry.retired,
+        issued=_predictions(entry, task),
+    )
 
 
-def _numbers(
-    entry: JournalEntry, names: _EntryNames, labels: Mask
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the numbers of models, and of pairs, which are 0 for labels."""
-    require(len({*names.models}) == len(names.models), "models")
-    require(len({*names.keys}) == len(names.keys), "keys")
-    numbers = {model: number for number, model in enumerate(names.models)}
-    owners = np.array([numbers[model] for model, _ in names.keys], np.uint32)
-    keys = np.zeros(len(labels), np.uint32)
-    keys[~labels] = column(entry.keys, "<u4", "keys", len(labels) - int(labels.sum()))
-    models = column(entry.models, "<u4", "models", len(labels))
-    require((models < len(names.models)).all(), "models")
-    new = np.arange(len(names.models) - len(entry.new_models), len(names.models))
-    require(np.isin(new, models).all(), "models that no event has")
-    require((owners[keys[~labels]] == models[~labels]).all(), "keys")
-    return models, keys
+def _named(
+    given: bytes, n: int, known: Sequence[K], new: Sequence[K], what: str
+) -> tuple[NDArray[np.uint32], list[K]]:
+    """Return numbers, and the names that they mean: each new one is among them."""
+    numbers, first = column(given, "<u4", what, n), len(known)
+    require((numbers < first + len(new)).all(), what)
+    require(len({*numbers[numbers >= first].tolist()}) == len(new), f"{what} that no event has")
+    names = [known[one] if one < first else new[one - first] for one in numbers.tolist()]
+    return numbers, names
+
+
+def _spread_keys(values: Any, mask: Mask, kind: Any) -> NDArray[Any]:  # noqa: ANN401
+    """Return values in the rows of a mask, and 0 in the others."""
+    whole = np.zeros(len(mask), kind)
+    whole[mask] = values
+    return whole
 
 
 def _predictions(entry: JournalEntry, task: Task) -> PredictionRows | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassReader", "LabelReader"]
 
 _BOOLEANS = {"true": "1", "false": "0"}
+_UNKNOWN = frozenset(["na", "n/a", "#n/a", "<na>", "nan", "null"])  # what programs write for none
 
 
 class LabelReader(RepeatedReader):
@@ -26,8 +27,9 @@ class LabelReader(RepeatedReader):
     Parameters
     ----------
     positive
-        Values that mean 1; every other value then means 0. Without any, labels are 0 and 1, or
-        false and true. The number 1, the string "1" and "true" in any case are equal.
+        Values that mean 1; every other value then means 0, but for "NA", "NaN" and "null", which
+        are no label unless they are named. Without any, labels are 0 and 1, or false and true. The
+        number 1, the string "1" and "true" in any case are equal.
 
     Examples
     --------
@@ -45,6 +47,9 @@ class LabelReader(RepeatedReader):
         form = _form(cell)
         if form in self._ones:
             return 1
+        if form is not None and form.lower() in _UNKNOWN:
+            detail = f"{shown(plain(cell))} is not a label; leave it empty if none is known yet"
+            raise BadRecordError("bad-label", detail)
         if form == "0" or (self._named and form is not None):
             return 0
         allowed = "a string, a number or a boolean" if self._named else "0 or 1, or false or true"

@@ -33,6 +33,8 @@ TEXT = _Kind(0xA0, 32, (0xD9, 0xDA, 0xDB))
 ARRAY = _Kind(0x90, 16, (None, 0xDC, 0xDD))
 MAP = _Kind(0x80, 16, (None, 0xDE, 0xDF))
 
+_SCALARS = frozenset({bool, int, float, str, type(None)})
+
 _encode_to_bytes = msgspec.msgpack.Encoder().encode
 
 
@@ -52,7 +54,7 @@ def encode(value: Any) -> Iterator[Piece]:  # noqa: ANN401 - whatever msgspec en
     if isinstance(value, bytes | memoryview):
         yield header(BINARY, len(value))
         yield value
-    elif type(value) in {list, tuple}:
+    elif type(value) in {list, tuple} and not _SCALARS.issuperset(map(type, value)):
         yield from encode_array(len(value), value)
     else:
         yield _encode_to_bytes(value)

@@ -1,27 +1,22 @@
-"""Names and ids as text; the names of models and segments in a batch, and their numbers.
-
-A text has exactly the type `str` and can be encoded as UTF-8, unlike half of a surrogate pair. Its
-length is that of its UTF-8, in bytes.
-"""
+"""The names of models and segments in a batch."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from abers.backends import core
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
     from numpy.typing import NDArray
 
-    from abers.stream.columns import Column, Events
+    from abers.stream.column_types import Column
+    from abers.stream.columns import Events
 
     Numbers = NDArray[np.uint32]
 
-__all__ = ["BatchNames", "fits", "is_text", "names_of", "numbers_of"]
+__all__ = ["BatchNames", "names_of"]
 
 
 class BatchNames(NamedTuple):
@@ -51,7 +46,8 @@ def names_of(events: Events, most: int) -> BatchNames | None:
     order = np.argsort(first)
     number = np.empty(len(order), np.uint32)
     number[order] = np.arange(len(order), dtype=np.uint32)
-    named = [(names[one // len(parts)], parts[one % len(parts)]) for one in found[order].tolist()]
+    of, part = (one.tolist() for one in np.divmod(found[order], len(parts)))
+    named = [(names[one], parts[other]) for one, other in zip(of, part, strict=True)]
     return BatchNames(names, model, named, number[pair])
 
 
@@ -59,24 +55,3 @@ def _distinct(texts: Column, most: int) -> tuple[Numbers, list[str]] | None:
     numbers = np.empty(len(texts), np.uint32)
     names = core.distinct(texts.tolist(), numbers, most)
     return None if names is None else (numbers, names)
-
-
-def numbers_of(names: Sequence[Hashable], known: dict[Any, int]) -> Numbers:
-    """Return the numbers of names; new names get the next numbers."""
-    return np.array([known.setdefault(name, len(known)) for name in names], np.uint32)
-
-
-def fits(text: str, most: int) -> bool:
-    """Return whether a text takes at most `most` bytes."""
-    return len(text) <= most and len(text.encode()) <= most
-
-
-def is_text(value: object) -> bool:
-    """Return whether a value is a text."""
-    if type(value) is not str:
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from abers.arrays import Integers
     from abers.monitoring import ScoredRows
-    from abers.stream.columns import Rows
     from abers.stream.events import Alarm, DeadLetter, Output
+    from abers.stream.rows import Rows
 
 __all__ = ["Outputs", "SettledBatch", "in_causal_order"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats
     from abers.serialization import Piece
-    from abers.stream.columns import Column
+    from abers.stream.column_types import Column
 
 __all__ = ["PendingDistributions", "SavedDistributions", "distribution_scores"]
 

@@ -13,30 +13,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError
-from abers.stream import accounts, journal, journal_replay, snapshot
+from abers.stream import journal, journal_replay, snapshot
 from abers.stream.columns import Events, as_events
 from abers.stream.events import Label, Observation
-from abers.stream.pending_store import EARLY, FINISHED, PENDING
 from abers.stream.pickled_snapshot import PickledSnapshot
-from abers.stream.retirement import retire_due
+from abers.stream.processor_view import ProcessorView
 from abers.stream.settings import Settings
 from abers.stream.state import ProcessorState
+from abers.stream.step import step
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from abers.learners import Learner
-    from abers.monitoring import TaskMonitor
     from abers.stream.events import Event, Output
-    from abers.stream.history import ModelHistory
     from abers.stream.journal import JournalEntry
     from abers.stream.outputs import Outputs
 
 __all__ = ["Processor"]
 
 
-class Processor(PickledSnapshot):
+class Processor(ProcessorView, PickledSnapshot):
     """Predict observations, and learn their labels whenever they arrive.
 
     Parameters
@@ -105,59 +103,6 @@ class Processor(PickledSnapshot):
         made, known = counts["predictions"], counts["labels"] + counts["assumed"]
         return f"<Processor of {name!r}: {made:,} predictions, {known:,} labels, {waits:,} pending>"
 
-    @property
-    def clock(self) -> int | None:
-        """The latest clock of all models, in milliseconds; None before the first event."""
-        return self._state.join.store.clock
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts of events by kind and result."""
-        return self._state.join.counters
-
-    @property
-    def waiting(self) -> tuple[int, int]:
-        """Number of observations that wait for labels, and of labels that wait for observations."""
-        store = self._state.join.store
-        return store.count(PENDING), store.count(EARLY)
-
-    @property
-    def accounts(self) -> dict[str, int]:
-        """How all events and predictions ended, or wait; see `abers.stream.accounts`."""
-        store = self._state.join.store
-        return accounts.numbers(self.counters, store.undecided(), store.count(EARLY))
-
-    @property
-    def late_delays(self) -> Sequence[int]:
-        """Delays of the last 1,000 late labels, in milliseconds, since the processor was made."""
-        return [*self._state.join.late_delays]
-
-    @property
-    def held(self) -> tuple[int, int]:
-        """Number of labels that all calibrators hold, and of finished ids that are remembered."""
-        return self._state.calibration.labels, self._state.join.store.count(FINISHED)
-
-    @property
-    def keys(self) -> Sequence[tuple[str, str]]:
-        """Model and segment of each calibrator, by its number."""
-        return [*self._state.join.validator.keys]
-
-    @property
-    def monitors(self) -> Sequence[TaskMonitor]:
-        """Monitors of the predictions, one for each model and segment; none if switched off."""
-        return self._state.watched().monitors or ()
-
-    @property
-    def histories(self) -> Sequence[ModelHistory]:
-        """Histories of the predictions, one for each model and segment; none if switched off."""
-        return self._state.watched().histories
-
-    @property
-    def monitor(self) -> TaskMonitor | None:
-        """Monitor of all predictions together; None before the first one."""
-        many = self.monitors
-        return type(many[0]).total(many) if many else None
-
     # Events
 
     def process(self, event: Event) -> list[Output]:
@@ -203,10 +148,7 @@ class Processor(PickledSnapshot):
         >>> Processor().process_batch(events).predictions.columns["p"].tolist()
         [0.5, 0.5, 0.5]
         """
-        state, batch = self._state.sound(), as_events(events)
-        retired = retire_due(state, batch)
-        joined = state.join.take(batch, retired.dead_letters)
-        return state.calibrate(joined, retired.names)[0]
+        return step(self._state.sound(), as_events(events, self.settings))[0]
 
     def reset_model(self, model: str) -> None:
         """Forget all that was learned of a model, as if its labels had never come.
@@ -264,7 +206,7 @@ class Processor(PickledSnapshot):
         >>> other.state_bytes() == live.state_bytes()
         True
         """
-        return journal.record(self._state.sound(), as_events(events))
+        return journal.record(self._state.sound(), as_events(events, self.settings))
 
     def apply(self, entry: JournalEntry) -> Outputs:
         """Apply a journal entry of another processor.
@@ -295,6 +237,32 @@ class Processor(PickledSnapshot):
         learn the same features and labels in the same order, without scoring in between.
         """
         return journal_replay.apply(self._state.sound(), entry)
+
+    def apply_many(self, entries: Iterable[JournalEntry]) -> None:
+        """Apply journal entries in their order, as `apply` does each, and put nothing out.
+
+        Entries of small batches are joined first, which is many times faster.
+
+        Parameters
+        ----------
+        entries
+            As of `apply`, consecutive ones.
+
+        Raises
+        ------
+        StateError
+            As of `apply`; the entries before may be applied then.
+
+        Examples
+        --------
+        >>> live, other = Processor(), Processor()
+        >>> events = [Observation("a", 0, score=0.3), Label("a", 1, value=1)]
+        >>> other.apply_many([live.process_logged(Events.of([one]))[1] for one in events])
+        >>> other.state_bytes() == live.state_bytes()
+        True
+        """
+        for entry in journal.joined(entries):
+            self.apply(entry)
 
     # Snapshots
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
 from itertools import chain
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.stream.cells import BadRecordError, Refused, plain, plain_nested
+from abers.stream.cells import BadRecordError, Refused, plain, plain_nested, whole_milliseconds
 from abers.stream.column_types import Column, column, kind_of, numbers, objects, repeated
 
 if TYPE_CHECKING:
@@ -59,12 +59,14 @@ class CellReader(ABC):
     def one(self, cell: Any) -> Any:  # noqa: ANN401 - whatever a column holds
         """Return the value of a cell, or raise a BadRecordError."""
 
-    def many(self, cells: Column) -> tuple[Column, list[Refused]]:
+    def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[Refused]]:
         """Return what `one` returns of each cell, and the rows that it refuses.
 
-        A refused cell stays as it is.
+        A refused cell stays as it is. `kind` is the type of all objects, if it is known.
         """
-        cells, kind = _uniform(cells)
+        if len(cells) == 1:
+            return self._each(cells)  # a single value costs less than a column
+        cells, kind = _uniform(cells, kind)
         found = self._whole(cells, kind)
         return self._each(cells) if found is None else (found, [])
 
@@ -90,9 +92,11 @@ class CellReader(ABC):
 class RepeatedReader(CellReader):
     """Reads cells of which many are equal: each different one is read once."""
 
-    def many(self, cells: Column) -> tuple[Column, list[Refused]]:
+    def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[Refused]]:
         """Return what `one` returns of each cell, and the rows that it refuses."""
-        cells, kind = _uniform(cells)
+        if len(cells) == 1:
+            return self._each(cells)
+        cells, kind = _uniform(cells, kind)
         if (found := self._whole(cells, kind)) is not None:
             return found, []
         if kind not in {str, int} and cells.dtype.kind not in "bi":
@@ -124,6 +128,8 @@ class IdReader(CellReader):
         cell = plain(cell)
         if isinstance(cell, str | UUID):
             return str(cell)
+        if isinstance(cell, np.datetime64) and not np.isnat(cell):
+            return str(whole_milliseconds(cell))
         if type(cell) is int:
             try:
                 return str(cell)
@@ -217,20 +223,6 @@ class ClassScoresReader(ScoreReader):
         return cells if _are_finite(chain.from_iterable(values)) else None
 
 
-class FeaturesReader(CellReader):
-    """Reads features: an object of names and values."""
-
-    def one(self, cell: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return the features, or raise a BadRecordError."""
-        if type(cell) is dict:
-            return cell
-        detail = (
-            f"features {shown(cell)} are not an object; "
-            'write {"name": value, …}, or list the fields in input.fields.x'
-        )
-        raise BadRecordError("bad-features", detail)
-
-
 class PlainReader(CellReader):
     """Reads any cell, as the plain Python value that it equals."""
 
@@ -241,12 +233,33 @@ class PlainReader(CellReader):
         except RecursionError:
             return cell
 
-    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+    def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[Refused]]:
+        """Return what `one` returns of each cell; moments of a column are milliseconds."""
         if cells.dtype.kind == "M":
-            return cells.astype("datetime64[ms]").astype(np.int64)
+            return cells.astype("datetime64[ms]").astype(np.int64), []
+        return super().many(cells, kind)
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
         if kind is dict:
             return cells if all(map(are_scalars, cells.tolist())) else None
         return cells if cells.dtype != object or kind in SCALARS else None
+
+
+class FeaturesReader(PlainReader):
+    """Reads features: an object of names and plain values."""
+
+    def one(self, cell: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return the features, or raise a BadRecordError."""
+        if type(cell) is dict:
+            return super().one(cell)  # type: ignore[no-any-return]
+        detail = (
+            f"features {shown(cell)} are not an object; "
+            'write {"name": value, …}, or list the fields in input.fields.x'
+        )
+        raise BadRecordError("bad-features", detail)
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        return super()._whole(cells, kind) if kind is dict else None
 
 
 class PassedReader(PlainReader):
@@ -273,10 +286,10 @@ class ExtraReader(CellReader):
         return found if math.isfinite(found) else cell
 
 
-def _uniform(cells: Column) -> tuple[Column, type | None]:
+def _uniform(cells: Column, kind: type | None) -> tuple[Column, type | None]:
     """Return a column, and the type of its objects if they have one; of numbers an array."""
-    if cells.dtype != object:
-        return cells, None
+    if kind is not None or cells.dtype != object:
+        return cells, kind
     given = cells.tolist()
     kind = kind_of(given)
     found = numbers(given, kind)
@@ -316,6 +329,8 @@ def text_numbers(texts: list[Any], kind: type[np.int64 | np.float64]) -> NDArray
 
 def shown(value: object) -> str:
     """Return a value for a message, shortened: a record may be large and nested."""
+    if isinstance(value, date | time | timedelta | np.datetime64):
+        value = str(value)
     try:
         text = repr(value)
     except (ValueError, RecursionError):

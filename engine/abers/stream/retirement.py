@@ -8,10 +8,11 @@ clocks of models with many events count, so junk does not decide what is late.
 from __future__ import annotations
 
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers.stream.joined_batch import Retired
 from abers.stream.pending_store import ASSUMED, EARLY, NO_CLOCK, PENDING, QUORUM, Count
 from abers.stream.saved_store import STORES, StoreColumns, parts
 
@@ -20,34 +21,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.stream.columns import Events
     from abers.stream.events import DeadLetter
     from abers.stream.join import Join
     from abers.stream.settings import Settings
     from abers.stream.state import ProcessorState
 
-__all__ = ["Retired", "retire", "retire_due"]
+__all__ = ["due", "retire"]
 
 _MIN_CLOCK_EVENTS = 100  # events of a model whose clock counts
 
 
-class Retired(NamedTuple):
-    """Retired models, in the order of the numbers that they had."""
-
-    numbers: Sequence[int]
-    names: Sequence[str]
-    dead_letters: Sequence[tuple[int, DeadLetter]]  # labels that waited for observations; in row 0
-
-
-def retire_due(state: ProcessorState, events: Events) -> Retired:
-    """Retire the models that are due before a batch."""
-    return retire(state, _due(state.join, state.settings) if len(events) else [])
-
-
-def _due(join: Join, settings: Settings) -> list[int]:
+def due(join: Join, settings: Settings) -> list[int]:
     """Return the models without events for `retire_after`, if there are `max_models`."""
-    validator, after = join.validator, settings.retire_after
-    most = max(len(validator.models), len(validator.keys))
+    after = settings.retire_after
+    most = max(len(join.names.models), len(join.names.keys))
     if after is None or most < settings.max_models:
         return []
     clocks = join.store.clocks()
@@ -67,10 +54,10 @@ def retire(state: ProcessorState, models: Sequence[int]) -> Retired:
     if not models:
         return Retired([], [], [])
     join = state.join
-    names = [*join.validator.models]
+    names = join.names.by_number
     stays = np.ones(len(names), bool)
     stays[[*models]] = False
-    keys = np.flatnonzero([stays[join.validator.models[model]] for model, _ in join.validator.keys])
+    keys = np.flatnonzero([stays[join.names.models[model]] for model, _ in join.names.pairs])
     moved = _MovedStore(join, stays, keys)
     state.calibration.keep(keys, moved.slots)
     if join.learners is not None:
@@ -85,7 +72,7 @@ class _MovedStore:
     def __init__(self, join: Join, stays: NDArray[np.bool_], keys: NDArray[np.int64]) -> None:
         self._join, self._stays = join, stays
         self._models = np.cumsum(stays, dtype=np.uint32) - 1
-        self._keys = np.zeros(len(join.validator.keys), np.uint32)
+        self._keys = np.zeros(len(join.names.keys), np.uint32)
         self._keys[keys] = np.arange(len(keys))
         self.store, old = join.empty_store(), join.store
         self.dead_letters: list[tuple[int, DeadLetter]] = []

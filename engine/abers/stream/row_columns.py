@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from abers.stream.column_types import objects, repeated
-from abers.stream.columns import Rows
+from abers.stream.rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

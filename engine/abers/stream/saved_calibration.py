@@ -17,10 +17,9 @@ from abers.stream.pending_distributions import PendingDistributions, SavedDistri
 from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import parts
 from abers.stream.settings import LARGEST_TIME
-from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -43,7 +42,7 @@ __all__ = [
 
 class _SavedCalibrators(msgspec.Struct, array_like=True):
     made: memoryview  # number of predictions by key, as little-endian i8
-    calibrators: list[bytes]
+    calibrators: list[memoryview]
 
 
 class Calibrators(Component):
@@ -53,8 +52,7 @@ class Calibrators(Component):
     formats: ClassVar = {1: _SavedCalibrators}
 
     def __init__(self, state: ProcessorState) -> None:
-        self._calibration, self._task = state.calibration, state.task
-        self._keys = state.join.validator.keys
+        self._calibration, self._keys = state.calibration, state.join.names.keys
 
     def save(self, slots: Integers) -> Iterator[Piece]:
         """Encode the calibrators, one after the other."""
@@ -62,13 +60,15 @@ class Calibrators(Component):
         yield header(ARRAY, 2)
         yield from encode(raw(self._calibration.made))
         calibrators = self._calibration.calibrators
-        yield from encode_array(len(calibrators), (one.to_bytes() for one in calibrators))
+        yield from encode_array(len(calibrators), calibrators.save())
 
     def _load(self, saved: _SavedCalibrators) -> None:
         require(len(saved.calibrators) <= len(self._keys), "keys")
-        self._calibration.calibrators += map(self._task.calibrator, saved.calibrators)
+        self._calibration.calibrators.load(saved.calibrators)
         made = column(saved.made, "<i8", "numbers of predictions", len(saved.calibrators))
         require(((made >= 0) & (made <= MAX_COUNT)).all(), "numbers of predictions")
+        last = [self._calibration.calibrators.last(key) for key in range(len(made))]
+        require((made > last).all(), "numbers of predictions")
         self._calibration.made = made
 
 
@@ -81,27 +81,23 @@ class Trackers(Component):
     def __init__(self, state: ProcessorState) -> None:
         self._calibration = state.calibration
 
-    @property
-    def _tracked(self) -> Sequence[TrackedCalibrator]:
-        every = self._calibration.calibrators
-        return [one for one in every if isinstance(one, TrackedCalibrator)]
-
     def save(self, slots: Integers) -> Iterator[Piece]:
         """Encode the trackers, one after the other."""
         del slots
-        tracked = self._tracked
+        tracked = self._calibration.calibrators.tracked
         return encode_array(len(tracked), (one.tracker.to_bytes() for one in tracked))
 
     def _load(self, saved: list[bytes]) -> None:
-        require(len(saved) == len(self._tracked), "trackers")
-        for calibrator, one in zip(self._tracked, saved, strict=True):
+        tracked = self._calibration.calibrators.tracked
+        require(len(saved) == len(tracked), "trackers")
+        for calibrator, one in zip(tracked, saved, strict=True):
             calibrator.load_tracker(one)
 
 
 class MonitorStates(Component):
     """The state of one of the monitors of each key; the first ones make the others, empty."""
 
-    formats: ClassVar = {1: list[Any]}
+    formats: ClassVar = {2: list[Any]}
 
     def __init__(self, state: ProcessorState, kind: type[Monitor], place: int) -> None:
         self._calibration, self._task = state.calibration, state.task
@@ -123,10 +119,9 @@ class MonitorStates(Component):
             for one in saved:
                 calibration.add_monitor(self._task.monitor({self._kind.name: one}))
             return
-        each = zip(monitors, saved, calibration.calibrators, strict=True)
-        for monitor, one, calibrator in each:
+        for key, (monitor, one) in enumerate(zip(monitors, saved, strict=True)):
             restored = self._kind.restore(one)
-            monitor.others[self._place - 1] = calibration.watching(restored, calibrator)
+            monitor.others[self._place - 1] = calibration.watching(restored, key)
 
 
 def monitor_states(state: ProcessorState) -> list[MonitorStates]:
@@ -155,7 +150,7 @@ class Predictions(Component):
 
     def _load(self, saved: memoryview) -> None:
         waiting = self._join.store.count(PENDING)
-        self._calibration.reserve(len(self._join.validator.keys), waiting + 1)
+        self._calibration.reserve(len(self._join.names.keys), waiting + 1)
         width, score = self._calibration.rows.shape[1], self._task.score_width
         rows = column(saved, "<f8", "rows", waiting * width).reshape(waiting, width)
         require(self._task.are_scores(rows[:, :score]), "scores that wait")
@@ -193,7 +188,7 @@ class EProcesses(Component):
     """Tests of the predictions, and the numbers of the observations that wait."""
 
     name = "e_processes"
-    formats: ClassVar = {1: SavedEProcesses}
+    formats: ClassVar = {2: SavedEProcesses}
 
     def __init__(self, state: ProcessorState, e_processes: KeyedEProcesses) -> None:
         self._store, self._calibration = state.join.store, state.calibration

@@ -9,6 +9,7 @@ import numpy as np
 
 from abers.serialization import count, require
 from abers.stream.component import Component
+from abers.stream.join import LATER_COUNTERS
 from abers.stream.msgpack_encoder import encode, encode_array
 from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import (
@@ -46,9 +47,11 @@ class EventCounters(Component):
     def save(self, slots: Integers) -> Iterator[Piece]:
         """Encode the counters."""
         del slots
-        return encode(self._join.counters)
+        counters = self._join.counters.items()
+        return encode({name: one for name, one in counters if one or name not in LATER_COUNTERS})
 
     def _load(self, saved: dict[str, int]) -> None:
+        saved = dict.fromkeys(LATER_COUNTERS, 0) | saved
         require(saved.keys() == self._join.counters.keys(), "counters")
         for name, number in saved.items():
             count(number, f"counter {name}")
@@ -67,23 +70,21 @@ class Names(Component):
     formats: ClassVar = {1: _SavedNames}
 
     def __init__(self, state: ProcessorState) -> None:
-        self._validator, self._settings = state.join.validator, state.settings
+        self._names, self._settings = state.join.names, state.settings
 
     def save(self, slots: Integers) -> Iterator[Piece]:
         """Encode the names."""
         del slots
-        return encode([[*self._validator.models], [*self._validator.keys]])
+        return encode([self._names.by_number, self._names.pairs])
 
     def _load(self, saved: _SavedNames) -> None:
         names = [*saved.models, *(segment for _, segment in saved.keys)]
         require_limits(self._settings, max(len(saved.models), len(saved.keys)), names, [])
-        models = {name: number for number, name in enumerate(saved.models)}
-        keys = {pair: number for number, pair in enumerate(saved.keys)}
+        models, keys = {*saved.models}, {*saved.keys}
         require(len(models) == len(saved.models), "models")
         require(len(keys) == len(saved.keys), "keys")
-        require({model for model, _ in keys} <= models.keys(), "keys")
-        self._validator.models.update(models)
-        self._validator.keys.update(keys)
+        require({model for model, _ in keys} <= models, "keys")
+        self._names.add(saved.models, saved.keys)
 
 
 class Clocks(Component):
@@ -101,7 +102,7 @@ class Clocks(Component):
         return encode(self._join.store.clocks())
 
     def _load(self, saved: list[SavedClock]) -> None:
-        load_clocks(self._join.store, saved, [*self._join.validator.models])
+        load_clocks(self._join.store, saved, [*self._join.names.models])
 
 
 class Pending(Component):
@@ -120,9 +121,9 @@ class Pending(Component):
 
     def _load(self, saved: list[SavedStore]) -> None:
         require(len(saved) == len(STORES), "stores")
-        validator, store = self._state.join.validator, self._state.join.store
-        predicted = [*validator.keys][: len(self._state.calibration.calibrators)]
-        owners = np.array([validator.models[model] for model, _ in predicted], np.uint32)
+        names, store = self._state.join.names, self._state.join.store
+        predicted = names.pairs[: len(self._state.calibration.calibrators)]
+        owners = np.array([names.models[model] for model, _ in predicted], np.uint32)
         clocks = [SavedClock(*one) for one in store.clocks()]
         for kind, one in zip(STORES, saved, strict=True):
             load_store(store, kind, one, clocks, owners, self._state.task, self._state.settings)

@@ -12,10 +12,10 @@ from abers.stream.columns import Events
 from abers.stream.schema_columns import ColumnSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from abers.arrays import Integers
-    from abers.stream.cells import RawColumns, Refused
+    from abers.stream.cells import BadRecordError, RawColumns, Refused
 
 __all__ = ["Reading", "Schema"]
 
@@ -31,8 +31,13 @@ class Reading(NamedTuple):
 class Schema(ColumnSchema):
     """How records become events; the parameters are those of `ColumnSchema`."""
 
-    def read(self, raw: RawColumns, numbers: Sequence[int]) -> Reading:
-        """Return the events of records, which have these numbers.
+    def read(
+        self,
+        raw: RawColumns,
+        numbers: Sequence[int],
+        broken: Mapping[int, BadRecordError] | None = None,
+    ) -> Reading:
+        """Return the events of records; the parameters are those of `columns`.
 
         Examples
         --------
@@ -45,5 +50,5 @@ class Schema(ColumnSchema):
         >>> events.scores, rows, refused[0].reason
         (array([0.5]), array([0]), 'bad-score')
         """
-        columns, rows, refused = self.columns(raw, numbers)
+        columns, rows, refused = self.columns(raw, numbers, broken)
         return Reading(Events(*columns), rows, refused)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from abers import registry
 from abers.stream.cells import BadRecordError, Refused
 from abers.stream.column_types import column
-from abers.stream.fields import Fields, label_without_time, missing, root
+from abers.stream.fields import ROW, Fields, label_without_time, missing, root
 from abers.stream.label_readers import ClassReader, LabelReader
+from abers.stream.masks import ALL, any_of, both, either, mask_of, others
 from abers.stream.raw_rows import RawRows
 from abers.stream.readers import (
     CellReader,
@@ -31,11 +33,13 @@ from abers.stream.readers import (
 from abers.stream.times import TimeReader
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from abers.arrays import Integers
     from abers.stream.cells import Mask, RawColumns
     from abers.stream.column_types import Column
+    from abers.stream.masks import Rows
+    from abers.stream.settings import Settings
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -61,6 +65,28 @@ class Readers(NamedTuple):
     label: CellReader
     score: CellReader
     time: CellReader = TimeReader()
+
+    @classmethod
+    def of(
+        cls,
+        task: str,
+        classes: Collection[str] = (),
+        calibrator: str | None = None,
+        positive: Collection[object] = (),
+    ) -> Readers:
+        """Return the readers of a task; a calibrator of folds reads a score of each."""
+        if task == "multiclass":
+            return cls.multiclass(classes)
+        if task == "regression":
+            return cls.regression()
+        if calibrator is not None and registry.capabilities(calibrator, task).score == "folds":
+            return cls.cross(positive)
+        return cls.binary(positive)
+
+    @classmethod
+    def of_settings(cls, settings: Settings) -> Readers:
+        """Return the readers of the task of a processor."""
+        return cls.of(settings.task, settings.classes, settings.calibrator)
 
     @classmethod
     def binary(cls, positive: Collection[object] = ()) -> Readers:
@@ -98,6 +124,7 @@ class SchemaColumns(NamedTuple):
     recorded: Column | None
     awaited: Column | None  # None in a row without a label
     awaited_times: Column | None
+    refused: Column | None = None  # a BadRecordError of each row that is no event
 
 
 class ColumnSchema:
@@ -124,6 +151,8 @@ class ColumnSchema:
         Groups of paths: a record has at least one path of each.
     names
         Paths of model and segment, which a record may lack.
+    numbered
+        Whether a path means the number of the record.
     """
 
     def __init__(
@@ -146,47 +175,91 @@ class ColumnSchema:
         self.needs: Sequence[tuple[str, ...]] = [(fields.id,), (fields.time,), *values]
         segment = [] if kind == "labels" or not fields.segment else [fields.segment]
         passed = [] if kind == "labels" else fields.passthrough
+        recorded = [] if fields.recorded is None else [fields.recorded]
         self.names: Sequence[str] = [fields.model, *segment]
-        paths = [*self.names, *passed, *chain.from_iterable(self.needs)]
+        paths = [*self.names, *recorded, *passed, *chain.from_iterable(self.needs)]
+        self.numbered = ROW in paths
         self.reads = frozenset(name for path in paths for name in root(path))
 
     def columns(
-        self, raw: RawColumns, numbers: Sequence[int]
+        self,
+        raw: RawColumns,
+        numbers: Sequence[int],
+        broken: Mapping[int, BadRecordError] | None = None,
     ) -> tuple[SchemaColumns, Integers, Sequence[Refused]]:
         """Return the columns of the rows that become events, these rows, and the other ones.
 
-        The records have these numbers, which the path "row" means.
+        Parameters
+        ----------
+        raw
+            The cells of the records.
+        numbers
+            Their numbers, which the path "row" means.
+        broken
+            Why some rows could not be decoded.
         """
+        columns, rows = self._read(raw, numbers, broken or {})
+        good = rows.good()
+        return _kept(columns, good), good, rows.refused()
+
+    def whole(
+        self,
+        raw: RawColumns,
+        numbers: Sequence[int],
+        broken: Mapping[int, BadRecordError] | None = None,
+    ) -> SchemaColumns:
+        """Return the columns of all rows; those that are no events have their cells as they came.
+
+        The parameters are those of `columns`.
+        """
+        columns, rows = self._read(raw, numbers, broken or {})
+        refused = rows.refused()
+        if not refused:
+            return columns
+        errors = np.full(len(numbers), None)
+        for row, reason, detail in refused:
+            errors[row] = BadRecordError(reason, detail)
+        return columns._replace(refused=errors)
+
+    def _read(
+        self, raw: RawColumns, numbers: Sequence[int], broken: Mapping[int, BadRecordError]
+    ) -> tuple[SchemaColumns, RawRows]:
+        """Return the columns of all rows, with those that are refused."""
         rows = RawRows(raw, numbers)
+        for row, error in broken.items():
+            rows.refuse_one(row, error)
         fields, time, label = self.fields, self.readers.time, self.readers.label
         observed = self._observed(rows)
-        labels = ~observed
+        labels = others(observed)
         scores, x = self._scores(rows, observed), self._features(rows, observed)
         if self.kind == "labelled":
-            rows.refuse(~rows.any_present(fields.scored), lambda: missing(*fields.scored))
+            unscored = others(rows.any_present(fields.scored))
+            rows.refuse(unscored, lambda: missing(*fields.scored))
         ids, times = rows.required(fields.id, _ID), rows.required(fields.time, time)
-        models = rows.optional(fields.model, _MODEL, rows.all, DEFAULT_MODEL)
+        models = rows.optional(fields.model, _MODEL, ALL, DEFAULT_MODEL)
         segments = rows.optional(fields.segment, _SEGMENT, observed, "")
         extra = rows.dicts({path: path for path in fields.passthrough}, self._field, observed)
         awaited, due = self._awaited(rows, observed, times)
-        values = rows.required(fields.label, label, labels) if labels.any() else None
-        columns = (ids, times, models, segments, scores, values, x, extra, None, awaited, due)
-        good = rows.good()
-        return _kept(SchemaColumns(labels, *columns), good), good, rows.refused()
+        values = rows.required(fields.label, label, labels) if any_of(labels) else None
+        recorded = rows.optional_or_none(fields.recorded, time, ALL)
+        columns = (ids, times, models, segments, scores, values, x, extra, recorded, awaited, due)
+        return SchemaColumns(mask_of(labels, rows.size), *columns), rows
 
-    def _observed(self, rows: RawRows) -> Mask:
+    def _observed(self, rows: RawRows) -> Rows:
         """Return which rows are observations."""
         if self.kind != "mixed":
-            return rows.all if self.kind == "labelled" else ~rows.all
+            return self.kind == "labelled"
         scored, label = self.fields.scored, self.fields.label
-        observed, labelled = rows.any_present(scored), rows.any_present([label])
-        neither = ~(observed | labelled)
+        observed = rows.any_present(scored)
+        if observed is ALL:
+            return ALL
+        neither = others(either(observed, rows.any_present([label])))
         rows.refuse(neither, lambda: missing(*scored, label))
-        return observed | neither
+        return either(observed, neither)
 
-    def _scores(self, rows: RawRows, observed: Mask) -> Column | None:
+    def _scores(self, rows: RawRows, observed: Rows) -> Column | None:
         path = self.fields.score
-        if not observed.any():
+        if not any_of(observed):
             return None
         if isinstance(path, str):
             return rows.optional(path, self.readers.score, observed, None)
@@ -194,7 +267,7 @@ class ColumnSchema:
         rows.refuse_partial([*path.values()], observed, missing)
         return rows.filled(None, observed) if scores is None else scores
 
-    def _features(self, rows: RawRows, observed: Mask) -> Column | None:
+    def _features(self, rows: RawRows, observed: Rows) -> Column | None:
         paths = self.fields.x
         if isinstance(paths, str):
             return rows.optional_or_none(paths, _FEATURES, observed)
@@ -205,21 +278,21 @@ class ColumnSchema:
         return x
 
     def _awaited(
-        self, rows: RawRows, observed: Mask, times: Column
+        self, rows: RawRows, observed: Rows, times: Column
     ) -> tuple[Column | None, Column | None]:
         """Return the labels of observations, None where none is known yet, and their times."""
         fields, readers = self.fields, self.readers
         timed = fields.label_time
         if self.kind != "labelled":
             return None, None
-        known = observed & rows.any_present([fields.label]) & ~rows.nan(fields.label)
+        known = both(rows.any_present([fields.label]), others(rows.nan(fields.label)))
         awaited = rows.values(fields.label, readers.label, known, observed)
         if timed is None:
             return awaited, None
-        late = known & ~rows.any_present([timed])
+        late = both(known, others(rows.any_present([timed])))
         rows.refuse(late, lambda: label_without_time(fields.label, timed))
         given = rows.optional(timed, readers.time, known, None)
-        due = np.where(known, given, times) if known.any() else times
+        due = given if known is ALL else np.where(known, given, times) if any_of(known) else times
         self._refuse_early(rows, due, times)
         return awaited, due
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError
 from abers.validation import shown
@@ -15,10 +15,21 @@ if TYPE_CHECKING:
 
     from abers.capabilities import Capabilities
 
-__all__ = ["FORGETTING", "ascend", "checked_real", "require_choice", "require_forgetting", "text"]
+__all__ = [
+    "FORGETTING",
+    "ascend",
+    "checked_real",
+    "require_choice",
+    "require_forgetting",
+    "require_learn_after",
+    "require_unlabelled",
+    "text",
+]
 
 FORGETTING = ("window", "max_age", "half_life")
 """Settings that are rules of forgetting."""
+
+_ORDERED = ("ivap", "protected")  # calibrators of two classes that have an order of teaching
 
 
 def text(value: object) -> str:
@@ -62,3 +73,31 @@ def require_forgetting(settings: object, name: str, able: Capabilities) -> None:
         if given is not None and rule not in able.forgetting:
             msg = f"{rule}={given} is not for {shown(name)}; leave it out"
             raise ParameterError(msg)
+
+
+def require_unlabelled(settings: Any) -> None:  # noqa: ANN401 - `Settings`, which import this
+    """Check the label that is assumed: it must be one of the task, after some time."""
+    given, known = settings.unlabelled, settings.classes or (0, 1)
+    if given is None:
+        return
+    if settings.task == "regression":
+        msg = f"unlabelled={shown(given)} is a class, and labels are numbers; leave it out"
+        raise ParameterError(msg)
+    if type(given) is bool or given not in known:
+        msg = f"unlabelled={shown(given)} is not among {shown([*known])}; name one of them"
+        raise ParameterError(msg)
+    if settings.label_timeout == 0:
+        msg = f"unlabelled={shown(given)} needs a label_timeout above 0; set it"
+        raise ParameterError(msg)
+
+
+def require_learn_after(settings: Any) -> None:  # noqa: ANN401 - likewise
+    """Refuse an age at which labels are learned where they are learned as they come."""
+    name = settings.calibrator_name
+    if settings.learn_after is None or (settings.task == "binary" and name in _ORDERED):
+        return
+    msg = (
+        f"learn_after={settings.learn_after} is for two classes and the calibrators ivap and "
+        f"protected, not for {shown(name)} of a {settings.task} task; leave it out"
+    )
+    raise ParameterError(msg)

@@ -14,14 +14,16 @@ import msgspec
 from abers import registry
 from abers.exceptions import ParameterError
 from abers.stream.distribution_settings import require_distribution, require_support
-from abers.stream.name_columns import fits
 from abers.stream.setting_values import (
     ascend,
     checked_real,
     require_choice,
     require_forgetting,
+    require_learn_after,
+    require_unlabelled,
     text,
 )
+from abers.stream.texts import fits
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ _DAY = 24 * 3_600_000
 _RANGES = {
     **dict.fromkeys(("label_timeout", "allowed_lateness", "max_clock_skew"), (0, LARGEST_TIME)),
     **dict.fromkeys(("max_bytes", "dedup_ttl", "max_jump", "retire_after"), (0, LARGEST_TIME)),
+    "learn_after": (0, LARGEST_TIME),
     **dict.fromkeys(("max_age", "half_life", "average_run_time"), (1, LARGEST_TIME)),
     **dict.fromkeys(("dedup_max_ids", "grace_period"), (0, _MAX_ENTRIES)),
     **dict.fromkeys(("max_pending", "max_early", "max_models", "cooldown"), (1, _MAX_ENTRIES)),
@@ -76,7 +79,7 @@ _RANGES = {
     "folds": (2, _MOST_FOLDS),
 }
 _OPTIONAL = {
-    *("window", "max_age", "half_life", "dedup_ttl", "max_jump", "retire_after"),
+    *("window", "max_age", "half_life", "dedup_ttl", "max_jump", "retire_after", "learn_after"),
     *("average_run_time", "coverage"),
 }
 """Numbers that may be None."""
@@ -137,6 +140,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Label of an observation whose own has not come within `label_timeout`: 0, 1, or a class. It
         is learned once, at the time of the observation and `label_timeout`; a label that comes
         later gives a late outcome, for another `label_timeout`. None drops the observation.
+    learn_after
+        How old an observation is, by the clock of its model, when its label is learned, even if
+        that came earlier; with two classes and Venn-Abers calibrators alone. By default labels are
+        learned in the order of predictions where delays tell the label, and with `unlabelled` when
+        the wait is over.
     allowed_lateness
         How far behind the largest event time so far an event may be without counting as late;
         expiry waits so much longer.
@@ -204,6 +212,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     learner: str | None = None
     label_timeout: int = 7 * _DAY
     unlabelled: int | str | None = None
+    learn_after: int | None = None
     allowed_lateness: int = 0
     max_clock_skew: int = 300_000
     max_jump: int | None = None
@@ -258,6 +267,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             return self.max_jump
         spans = (self.label_timeout, self.dedup_ttl, self.max_age, self.half_life)
         return min((span for span in spans if span), default=LARGEST_TIME) // _PARTS
+
+    @property
+    def labels_after(self) -> int | None:
+        """Age of observations at which labels are learned; None if they have their own order."""
+        if self.learn_after is None and self.unlabelled is not None:
+            return self.label_timeout + self.allowed_lateness
+        return self.learn_after
 
     @property
     def protected(self) -> bool:
@@ -344,7 +360,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             whole = self.distributions != "none" or self.calibrator == "protected"
             require_support(self.support, self.grid, used=whole)
         self._require_coverage()
-        self._require_unlabelled()
+        require_unlabelled(self)
+        require_learn_after(self)
 
     def _require_coverage(self) -> None:
         named = (self.task, self.calibrator)
@@ -368,21 +385,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.grid:
             msg = f"grid={shown(self.grid)} is not for {of}; leave it out"
-            raise ParameterError(msg)
-
-    def _require_unlabelled(self) -> None:
-        """Check the label that is assumed: it must be one of the task, after some time."""
-        given, known = self.unlabelled, self.classes or (0, 1)
-        if given is None:
-            return
-        if self.task == "regression":
-            msg = f"unlabelled={shown(given)} is a class, and labels are numbers; leave it out"
-            raise ParameterError(msg)
-        if type(given) is bool or given not in known:
-            msg = f"unlabelled={shown(given)} is not among {shown([*known])}; name one of them"
-            raise ParameterError(msg)
-        if self.label_timeout == 0:
-            msg = f"unlabelled={shown(given)} needs a label_timeout above 0; set it"
             raise ParameterError(msg)
 
     def _keep(self, name: str, read: Callable[[Any], str | float], what: str) -> None:

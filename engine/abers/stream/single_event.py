@@ -10,8 +10,7 @@ Outputs and state are those of a batch of one event, to the bit. An event makes 
 - there is a learner, or models are retired,
 - predictions are whole distributions, or have tracked intervals,
 - it is not valid, its id is not ASCII, or it is the first of its model or segment,
-- a label is assumed, or comes after an assumed one, or becomes unmatched,
-- an observation expires, and predictions change the state of a calibrator.
+- a label is assumed, or comes after an assumed one, or becomes unmatched.
 """
 
 from __future__ import annotations
@@ -88,7 +87,8 @@ class SingleEvents:
 
     def process(self, event: Event) -> list[Output] | None:
         """Process a plain event; return None of one that is to make a batch, and change nothing."""
-        known = self._join.validator.known(event) if self._serves else None
+        join = self._join
+        known = join.validator.known(event, join.names) if self._serves else None
         if known is None:
             return None
         with self._lock:
@@ -106,23 +106,28 @@ class SingleEvents:
         value = given if is_label else self._join.awaiting_bytes
         taken = self._columns.take(store, event, model, key, value)
         count, assumed, unknown, gone = taken
-        unusual = assumed or unknown or (gone and self._task.stateful)
+        unusual = assumed or unknown
         steps = self._columns.steps(store, count) if count and not unusual else []
         if unusual or (steps and steps[0][0] == LATE):
             self._flush()
             return self._calibrate(self._join.taken(event, taken)).in_order()
         outputs: list[Output] = []
+        dropped = _dropped(store, gone, self._count) if gone else None
+        if dropped is not None:
+            self._expire(dropped, last=0)
         for kind, step, label in steps:
             step[0] = self._count
             if kind == PREDICT and type(event) is Observation:
                 outputs.append(self._predict(event, step, given))
             else:
                 outputs += self._learn(event, step, label)
+        if dropped is not None:
+            self._expire(dropped, last=1)
         self._join.count_one(is_label=is_label, steps=count)
         if self._monitored:
             self._waiting.add(steps)
-            if gone:
-                self._waiting.expire(store, gone, self._count)
+            if dropped is not None:
+                self._waiting.expire(dropped)
         self._count += 1
         if self._count == _MOST_WAITING:
             self._flush()
@@ -131,7 +136,7 @@ class SingleEvents:
     def _flush(self) -> None:
         self._join.store.recycle()
         if self._waiting:
-            keys = [*self._join.validator.keys]
+            keys = self._join.names.pairs
             self._calibration.reserve(len(keys), self._join.store.capacity())
             self._calibration.watch(*self._waiting.drained(), keys)
         self._count = 0  # at last: no other thread may begin a batch before
@@ -140,16 +145,26 @@ class SingleEvents:
         _, slot, key, time, _, clock = step
         calibration = self._calibration
         if slot >= len(calibration.rows):
-            keys = len(self._join.validator.keys)
+            keys = len(self._join.names.pairs)
             calibration.reserve(keys, self._join.store.capacity())
-        calibrator = calibration.calibrators[key]
         number = int(calibration.made[key]) if self._task.stateful else None
         calibration.made[key] += 1
-        row = [*score, *calibrator.step(PREDICT, score, 0.0, _clipped(time, clock), number)]
+        calibrators, when = calibration.calibrators, _clipped(time, clock)
+        found, n_labels = calibrators.step(key, PREDICT, score, 0.0, when, number, clock)
+        row = [*score, *found]
         calibration.rows[slot] = row if number is None else [*row, number]
-        fields = (*self._task.field_values(row), len(calibrator), event.segment, event.extra)
+        fields = (*self._task.field_values(row), n_labels, event.segment, event.extra)
         made: Output = self._prediction(event.id, time, event.model, *fields)
         return made
+
+    def _expire(self, dropped: Integers, last: int) -> None:
+        """Let calibrators expire what was dropped before or after the steps of the event."""
+        if self._task.stateful:
+            for _, slot, key, when in dropped.T.tolist():
+                if when == last:
+                    number = int(self._calibration.rows[slot, -1])
+                    no_score = [0.0] * self._width
+                    self._calibration.calibrators.step(key, EXPIRE, no_score, 0.0, 0, number)
 
     def _learn(self, event: Event, step: Step, label: float) -> list[Output]:
         _, slot, key, time, label_time, clock = step
@@ -158,13 +173,14 @@ class SingleEvents:
         usable = clock != NO_CLOCK or not self._aging
         if usable or number is not None:  # as in `CalibrationStep.run`
             kind = LEARN if usable else EXPIRE
-            calibrator = self._calibration.calibrators[key]
-            calibrator.step(kind, row[: self._width], label, _clipped(time, clock), number)
+            when = _clipped(time, clock)
+            step_one = self._calibration.calibrators.step
+            step_one(key, kind, row[: self._width], label, when, number, clock)
         if not self._outcomes:
             return []
         segments = self._segments
         if key >= len(segments):
-            segments = self._segments = [segment for _, segment in self._join.validator.keys]
+            segments = self._segments = [segment for _, segment in self._join.names.pairs]
         fields = (time, self._task.label(label), *self._task.field_values(row), segments[key])
         return [self._outcome(event.id, label_time, event.model, *fields)]
 
@@ -215,11 +231,8 @@ class _WaitingSteps:
         """Add the steps of an event."""
         self._steps += steps
 
-    def expire(self, store: PendingStore, count: int, row: int) -> None:
-        """Add the observations that the store dropped last, at the event of this row."""
-        dropped = np.empty((3, count), np.int64)
-        store.dropped(*dropped)
-        dropped[0] = row
+    def expire(self, dropped: Integers) -> None:
+        """Add observations that were dropped."""
         self._expired.append(dropped)
 
     def drained(self) -> tuple[JoinedSteps, ExpiredObservations]:
@@ -228,9 +241,17 @@ class _WaitingSteps:
         table = np.array(steps, np.int64).reshape(-1, _STEP_COLUMNS)
         columns: list[Any] = [np.array(kinds, np.uint8), *np.ascontiguousarray(table.T)]
         columns += [np.array(labels), np.full(len(kinds), None)]
-        expired = np.hstack(self._expired) if self._expired else np.empty((3, 0), np.int64)
+        expired = np.hstack(self._expired) if self._expired else np.empty((4, 0), np.int64)
         self._steps, self._expired = [], []
         return JoinedSteps(*columns), ExpiredObservations(*expired)
+
+
+def _dropped(store: PendingStore, count: int, row: int) -> Integers:
+    """Return row, slots, keys and places of what the store dropped last, at this row."""
+    dropped = np.empty((4, count), np.int64)
+    store.dropped(*dropped)
+    dropped[0] = row
+    return dropped
 
 
 def _clipped(time: int, clock: int) -> int:

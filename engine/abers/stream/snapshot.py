@@ -11,6 +11,8 @@ without being asked for.
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -181,13 +183,26 @@ def _load(state: ProcessorState, whole: Snapshot, learners: Sequence[Component])
     components, saved = [*_components(state)], whole.components
     require_readable([*components, *learners], saved, whole.version)
     try:
-        load_components(components, saved)
+        with _collections_paused():
+            load_components(components, saved)
     except SettingsError:
         raise
     except _INCONSISTENT as error:
         msg = f"snapshot is inconsistent ({error}); {REMEDY}"
         raise StateError(msg) from None
     load_components(learners, saved)
+
+
+@contextmanager
+def _collections_paused() -> Iterator[None]:
+    """Let the garbage collector pause: it would read all models again and again as they come."""
+    runs = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if runs:
+            gc.enable()
 
 
 def _require_settings(saved: Settings, wanted: Settings) -> None:

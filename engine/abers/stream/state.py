@@ -12,8 +12,6 @@ from abers.stream.tasks import make_task
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from abers.learners import Learner
     from abers.stream.joined_batch import JoinedBatch
     from abers.stream.outputs import Outputs
@@ -53,7 +51,7 @@ class ProcessorState:
             self.task,
             settings,
             outcomes=outcomes,
-            calibrate=lambda joined: self.calibrate(joined, ())[0],
+            calibrate=lambda joined: self.calibrate(joined)[0],
         )
         self.broken = False
 
@@ -70,7 +68,7 @@ class ProcessorState:
 
     def reset_model(self, model: str) -> None:
         """Forget all that was learned of a model; a ParameterError if it is unknown."""
-        of = [number for number, key in enumerate(self.join.validator.keys) if key[0] == model]
+        of = [number for number, key in enumerate(self.join.names.keys) if key[0] == model]
         if not of:
             msg = f"model {shown(model)} is not known; no observation was of it"
             raise ParameterError(msg)
@@ -83,18 +81,8 @@ class ProcessorState:
         self.single.flush()
         return self.calibration
 
-    def calibrate(
-        self,
-        joined: JoinedBatch,
-        retired: Sequence[str],
-        known: PredictionRows | None = None,
-    ) -> tuple[Outputs, PredictionRows]:
-        """Run the calibration step of a batch, and return the outputs, and predictions as rows.
-
-        Before the batch, models with these names were retired; `known` are predictions of an
-        earlier run of the batch.
-        """
-        keys = self.join.validator.keys
-        self.calibration.reserve(len(keys), self.join.store.capacity())
-        outputs, predicted = self.calibration.run(joined, list(keys), known, outcomes=self.outcomes)
-        return outputs._replace(retired=retired), predicted
+    def calibrate(self, joined: JoinedBatch) -> tuple[Outputs, PredictionRows]:
+        """Run the calibration step of a batch; return the outputs, and predictions as rows."""
+        names = self.join.names
+        self.calibration.reserve(len(names.pairs), self.join.store.capacity())
+        return self.calibration.run(joined, names.pairs, outcomes=self.outcomes)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import numpy as np
 
-from abers.stream.cells import BadRecordError, plain
+from abers.stream.cells import BadRecordError, plain, whole_milliseconds
 from abers.stream.readers import CellReader, number, shown, text_numbers
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ _SPACE = re.compile(r"(?<=\d)\s+(?=(Z|[+-][\d:]+)$)")  # before an offset
 _SHAPE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _SECONDS_END = len("2026-01-31T12:00:00")
 _FIRST_TIME = int(np.datetime64("0001-01-01", "ms").astype(np.int64))
+_LAST_TIME = int(np.datetime64("9999-12-31T23:59:59.999", "ms").astype(np.int64))
 _LAST_HOUR, _LAST_MINUTE = 23, 59
 _MOST_LENGTHS = 8  # of texts that are parsed as columns
-_NOT_A_TIME = np.iinfo(np.int64).min
 
 
 class TimeReader(CellReader):
@@ -47,9 +47,6 @@ class TimeReader(CellReader):
     zone
         Zone of times without an offset; None refuses these. Of a local time that occurs twice, when
         clocks are set back, the first is meant.
-    any_number
-        Whether every whole number is a time. Otherwise one that seems to be in seconds, micro- or
-        nanoseconds is refused.
 
     Examples
     --------
@@ -59,31 +56,33 @@ class TimeReader(CellReader):
     (1364785200000, 1364785200000, 1364785200000)
     """
 
-    def __init__(self, zone: tzinfo | None = None, *, any_number: bool = False) -> None:
-        self._zone, self._any_number = zone, any_number
+    def __init__(self, zone: tzinfo | None = None) -> None:
+        self._zone = zone
 
     def one(self, cell: Any) -> int:  # noqa: ANN401 - whatever a column holds
         """Return the time, or raise a BadRecordError."""
         cell = plain(cell)
-        if self._any_number and type(cell) is int:
-            return cell
         found = number(cell)
         if not math.isfinite(found):
             return self._moment(cell)
-        if abs(found) >= MICROSECONDS and not self._any_number:
+        if abs(found) >= MICROSECONDS:
             reason = "seems to be in micro- or nanoseconds"
-        elif SECONDS <= found < MILLISECONDS and not self._any_number:
+        elif SECONDS <= found < MILLISECONDS:
             reason = "seems to be in seconds"
         elif found != int(found):
             reason = "is not a whole number"
+        elif type(cell) is str and "E+" in cell.upper():
+            reason = "is rounded, as a spreadsheet does"
         else:
             return int(found)
         detail = f"time {shown(cell)} {reason}; write whole milliseconds since 1970, or RFC 3339"
         raise BadRecordError("bad-time", detail)
 
     def _moment(self, cell: Any) -> int:  # noqa: ANN401
-        if isinstance(cell, np.datetime64) and not np.isnat(cell):
-            return int(cell.astype("datetime64[ms]").astype(np.int64))
+        if isinstance(cell, np.datetime64):
+            found = whole_milliseconds(cell)
+            if _FIRST_TIME <= found <= _LAST_TIME:
+                return found
         moment = _parsed(cell)
         if moment is not None:
             zoned = moment if moment.tzinfo or not self._zone else moment.replace(tzinfo=self._zone)
@@ -98,9 +97,11 @@ class TimeReader(CellReader):
         raise BadRecordError("bad-time", detail)
 
     def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        if kind is np.datetime64:
+            cells = np.array(cells.tolist(), "datetime64[ms]")
         if cells.dtype.kind == "M":
             found = cells.astype("datetime64[ms]").astype(np.int64)
-            return None if (found == _NOT_A_TIME).any() else found
+            return found if ((found >= _FIRST_TIME) & (found <= _LAST_TIME)).all() else None
         if kind is str:
             texts = cells.tolist()
             numbers = text_numbers(texts, np.int64)
@@ -109,8 +110,10 @@ class TimeReader(CellReader):
             cells = numbers
         return cells if cells.dtype == np.int64 and self._are_times(cells) else None
 
-    def _are_times(self, values: NDArray[np.int64]) -> bool:
-        if self._any_number:
+    def _are_times(self, values: Column) -> bool:
+        if not len(values):
+            return True
+        if values.min() >= MILLISECONDS and values.max() < MICROSECONDS:
             return True
         usual = (values >= MILLISECONDS) & (values < MICROSECONDS)
         return bool((usual | ((values > -MICROSECONDS) & (values < SECONDS))).all())

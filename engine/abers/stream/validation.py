@@ -7,44 +7,41 @@ a time, any other one event at a time; the result is the same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 import numpy as np
 
 from abers.backends import core
 from abers.exceptions import InputError, LabelError, ScoreError, SettingsError
+from abers.stream.decided import Decided
 from abers.stream.events import DeadLetter, Label, Observation
-from abers.stream.name_columns import fits, is_text, names_of, numbers_of
+from abers.stream.model_names import NewNames
+from abers.stream.name_columns import names_of
 from abers.stream.readers import are_scalars
 from abers.stream.settings import LARGEST_TIME
+from abers.stream.texts import fits, is_text
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from abers.arrays import Bytes, Floats, Integers
-    from abers.stream.columns import Column, Events
+    from numpy.typing import NDArray
+
+    from abers.arrays import Floats, Integers
+    from abers.stream.cells import BadRecordError
+    from abers.stream.column_types import Column
+    from abers.stream.columns import Events
     from abers.stream.events import Event
-    from abers.stream.name_columns import BatchNames, Numbers
+    from abers.stream.model_names import ModelNames
+    from abers.stream.name_columns import BatchNames
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
 
-__all__ = ["EventValidator", "ValidEvents", "require_limits"]
+    Accept: TypeAlias = Callable[[int, Event, int, int, float], None]
 
-
-class ValidEvents(NamedTuple):
-    """Valid events of a batch, a row each."""
-
-    events: Events
-    rows: Integers  # in the batch
-    kinds: Bytes  # 0 for an observation, 1 for a label
-    models: Numbers
-    keys: Numbers  # of the pairs of model and segment; 0 for labels
-    times: Integers
-    scores: Floats  # of shape (n, width of a score); 0 for labels
-    values: Floats  # labels as numbers of `Task.value`; of observations the bytes of the features
-    rejected: list[DeadLetter]  # of the other events
+__all__ = ["EventValidator", "require_limits"]
 
 
 class _Rejection(Exception):  # noqa: N818 - caught in this module
@@ -55,15 +52,17 @@ class _Rejection(Exception):  # noqa: N818 - caught in this module
         self.reason = reason
 
 
+class _New(NamedTuple):
+    """What a batch names: the known models and keys, and new ones."""
+
+    models: NewNames[str]
+    keys: NewNames[tuple[str, str]]
+
+
 class EventValidator:
     """Validate events, and number the models and segments that they name.
 
     A learner scores an observation last, so that a rejected one creates no learner for its model.
-
-    Attributes
-    ----------
-    models, keys
-        Number of each model, and of each pair of model and segment, in order of appearance.
     """
 
     def __init__(
@@ -72,29 +71,20 @@ class EventValidator:
         self._settings, self._task, self._by_features = settings, task, score
         # Doubles do not resolve half-lives further from zero.
         self._latest = min(LARGEST_TIME, (settings.half_life or LARGEST_TIME) << 50)
-        self.models: dict[str, int] = {}
-        self.keys: dict[tuple[str, str], int] = {}
 
-    def validate(
-        self, events: Events, accept: Callable[[int, Event, float], None] | None = None
-    ) -> ValidEvents:
-        """Validate a batch, in order of arrival.
+    def validate(self, events: Events, names: ModelNames, accept: Accept | None = None) -> Decided:
+        """Validate a batch, in order of arrival, where there are these names.
 
-        With `accept`, call it with row, event and `values` of each valid event before the next one
-        is validated.
+        With `accept`, call it with row, event, the numbers of model and key, and `values` of each
+        valid event before the next one is validated.
         """
-        plain = self._plain(events) if accept is None else None
+        new = _New(NewNames(names.models), NewNames(names.keys))
+        plain = self._plain(events, new) if accept is None else None
         if plain is None:
-            return self._one_by_one(events, accept)
-        return self._numbered(events, np.arange(len(events)), *plain, [])
+            return self._one_by_one(events, new, accept)
+        return _numbered(events, events.labels, np.arange(len(events)), new, *plain, [])
 
-    def renumber(self, models: Sequence[str]) -> None:
-        """Keep only these models, and number them in this order."""
-        pairs = [pair for pair in self.keys if pair[0] in {*models}]
-        self.models = {name: number for number, name in enumerate(models)}
-        self.keys = {pair: number for number, pair in enumerate(pairs)}
-
-    def known(self, event: Event) -> tuple[int, int, Any] | None:
+    def known(self, event: Event, names: ModelNames) -> tuple[int, int, Any] | None:
         """Return the numbers of the model and of the key of an event, and its score or value.
 
         A score is a row of `Task.score`, and the key of a label 0. None if the model or the key is
@@ -102,7 +92,7 @@ class EventValidator:
         """
         if type(event) not in {Observation, Label} or not self._is_plain(event):
             return None
-        model = self.models.get(event.model)
+        model = names.models.get(event.model)
         key: int | None = 0
         given: Any
         try:
@@ -112,7 +102,7 @@ class EventValidator:
                 score = self._task.score(event.score, event.id)
                 given = [score] if type(score) is float else score
                 pair = (event.model, event.segment)
-                key = self.keys.get(pair) if type(event.segment) is str else None
+                key = names.keys.get(pair) if type(event.segment) is str else None
         except InputError:
             return None
         return None if model is None or key is None else (model, key, given)
@@ -134,16 +124,17 @@ class EventValidator:
 
     # A column at a time
 
-    def _plain(self, events: Events) -> tuple[BatchNames, Floats, Floats] | None:
+    def _plain(self, events: Events, new: _New) -> tuple[BatchNames, Floats, Floats] | None:
         """Return names, scores and values if nothing is unusual, so that all events are valid."""
         plain = (
             self._by_features is None
+            and not events.has_refused
             and len(events) > 0
             and core.are_names(events.ids.tolist(), self._settings.max_id_bytes)
             and self._plain_times(events.times, events.recorded)
         )
         named = names_of(events, self._settings.max_name_bytes) if plain else None
-        if named is None or not self._has_room(named):
+        if named is None or not self._has_room(named, new):
             return None
         found = self._task.columns(events)
         return None if found is None else (named, *found)
@@ -156,71 +147,45 @@ class EventValidator:
         # Times are small, so this difference cannot overflow.
         return recorded is None or bool((times - self._settings.max_clock_skew <= recorded).all())
 
-    def _has_room(self, named: BatchNames) -> bool:
+    def _has_room(self, named: BatchNames, new: _New) -> bool:
         most = self._settings.max_models
-        return (
-            len(self.models.keys() | {*named.models}) <= most
-            and len(self.keys.keys() | {*named.pairs}) <= most
-        )
-
-    def _numbered(  # noqa: PLR0913, PLR0917 - a column each
-        self,
-        events: Events,
-        rows: Integers,
-        named: BatchNames,
-        scores: Floats,
-        values: Floats,
-        rejected: list[DeadLetter],
-    ) -> ValidEvents:
-        """Return valid events with the numbers of their models and keys."""
-        keys = np.zeros(len(events), np.uint32)
-        keys[~events.labels] = numbers_of(named.pairs, self.keys)[named.pair]
-        return ValidEvents(
-            events,
-            rows,
-            events.labels.astype(np.uint8),
-            numbers_of(named.models, self.models)[named.model],
-            keys,
-            events.times.astype(np.int64, copy=False),
-            scores,
-            values,
-            rejected,
-        )
+        return _fits(named.models, new.models, most) and _fits(named.pairs, new.keys, most)
 
     # An event at a time
 
-    def _one_by_one(
-        self, events: Events, accept: Callable[[int, Event, float], None] | None
-    ) -> ValidEvents:
+    def _one_by_one(self, events: Events, new: _New, accept: Accept | None) -> Decided:
         """Validate events one after another, and pass each valid one to `accept`."""
         rows: list[int] = []
         rejected: list[DeadLetter] = []
         scores = np.zeros((len(events), self._task.score_width))
         values = np.zeros(len(events))
-        for row, event in enumerate(events):
+        refused = repeat(None) if events.refused is None else events.refused
+        for row, (event, error) in enumerate(zip(events, refused, strict=False)):
             try:
+                _require_read(error)
                 value = self._value(event)
-                self._check(event)
+                self._check(event, new)
                 if self._by_features is not None and type(event) is Observation:
                     values[row] = value
                     value = self._score(event, self._by_features)
             except _Rejection as why:
                 rejected.append(DeadLetter(why.reason, str(why), event, row))
                 continue
-            self.models.setdefault(event.model, len(self.models))
+            model, key = new.models.number(event.model), 0
             if type(event) is Observation:
-                self.keys.setdefault((event.model, event.segment), len(self.keys))
+                key = new.keys.number((event.model, event.segment))
                 scores[row] = value
             else:
                 values[row] = value
             rows.append(row)
             if accept is not None:
-                accept(row, event, values[row])
+                accept(row, event, model, key, values[row])
         kept = np.array(rows, np.int64)
         valid = events.take(kept)
         # The names are checked, so there are some.
         named = cast("BatchNames", names_of(valid, self._settings.max_name_bytes))
-        return self._numbered(valid, kept, named, scores[kept], values[kept], rejected)
+        columns = (new, named, scores[kept], values[kept])
+        return _numbered(valid, events.labels, kept, *columns, rejected)
 
     def _value(self, event: Event) -> Any:  # noqa: ANN401 - as the task has it
         """Check score, features or label, and return a value; of features their size."""
@@ -251,7 +216,7 @@ class EventValidator:
         except ScoreError as error:
             raise _Rejection("bad-score", str(error)) from None
 
-    def _check(self, event: Event) -> None:
+    def _check(self, event: Event, new: _New) -> None:
         """Check all but the value."""
         id_, time = event.id, event.time
         if not is_text(id_) or not id_:
@@ -266,7 +231,7 @@ class EventValidator:
             )
             raise _Rejection("bad-time", detail)
         self._check_future(event)
-        self._check_crowd(event)
+        self._check_crowd(event, new)
 
     def _check_lengths(self, event: Event) -> None:
         """Reject an event whose id or names are too long."""
@@ -299,15 +264,15 @@ class EventValidator:
             )
             raise _Rejection("time-in-future", detail)
 
-    def _check_crowd(self, event: Event) -> None:
+    def _check_crowd(self, event: Event, new: _New) -> None:
         """Reject an event of a new model or segment beyond `max_models`."""
         most = self._settings.max_models
-        if event.model not in self.models and len(self.models) >= most:
+        if event.model not in new.models and len(new.models) >= most:
             what = f"model {shown(event.model)}"
         elif (
             type(event) is Observation
-            and (event.model, event.segment) not in self.keys
-            and len(self.keys) >= most
+            and (event.model, event.segment) not in new.keys
+            and len(new.keys) >= most
         ):
             what = f"segment {shown(event.segment)} of model {shown(event.model)}"
         else:
@@ -317,6 +282,43 @@ class EventValidator:
             "retire_after"
         )
         raise _Rejection("too-many-models", detail)
+
+
+def _fits(names: Sequence[Any], known: NewNames[Any], most: int) -> bool:
+    """Return whether there are at most so many names with those that are known."""
+    if len(known) + len(names) <= most:  # as nearly always
+        return True
+    return len(known) + sum(name not in known for name in names) <= most
+
+
+def _numbered(  # noqa: PLR0913, PLR0917 - a column each
+    valid: Events,
+    labels: NDArray[np.bool_],
+    rows: Integers,
+    new: _New,
+    named: BatchNames,
+    scores: Floats,
+    values: Floats,
+    rejected: list[DeadLetter],
+) -> Decided:
+    """Return valid events with the numbers of their models and keys."""
+    keys = np.zeros(len(valid), np.uint32)
+    keys[~valid.labels] = new.keys.numbers(named.pairs)[named.pair]
+    return Decided(
+        labels,
+        valid,
+        rows,
+        valid.labels.astype(np.uint8),
+        new.models.numbers(named.models)[named.model],
+        keys,
+        valid.times.astype(np.int64, copy=False),
+        scores,
+        values,
+        [*new.models.new],
+        [*new.keys.new],
+        [(letter.row or 0, letter.reason) for letter in rejected],
+        rejected,
+    )
 
 
 def require_limits(settings: Settings, count: int, names: list[str], ids: list[str]) -> None:
@@ -335,6 +337,11 @@ def require_limits(settings: Settings, count: int, names: list[str], ids: list[s
         if least > (most := getattr(settings, name)):
             msg = f"the state holds {what}, and {name}={most}; set {name} to {least} or more"
             raise SettingsError(msg)
+
+
+def _require_read(error: BadRecordError | None) -> None:
+    if error is not None:
+        raise _Rejection(error.reason, error.detail)
 
 
 def _features_bytes(event: Event) -> int:

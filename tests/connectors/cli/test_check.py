@@ -360,6 +360,16 @@ def test_a_sample_of_the_second_input() -> None:
     ]
 
 
+@pytest.mark.parametrize("content", ["", "id,time,model,score\n"])
+def test_a_sample_without_records(content: str) -> None:
+    """It is said that there was nothing to read."""
+    write("stream.jsonl")
+    Path("sample.csv").write_text(content)
+    sample = checked("sample.csv").sample
+    assert sample is not None
+    assert (sample.lines, sample.mistake) == (["sample.csv holds no record"], None)
+
+
 def test_ten_records() -> None:
     """Ten records are shown, however many there are."""
     sample = sampled(*map(observation, range(30)))

@@ -1,4 +1,4 @@
-"""With few labels a replay says how many more allow which statement: terminal, JSON, page."""
+"""With few labels the JSON of a replay says how many more allow which statement."""
 
 from __future__ import annotations
 
@@ -34,17 +34,14 @@ def test_before_the_tests_begin(invoke: Callable[..., Ran], tmp_path: Path) -> N
 
 
 def test_where_nothing_is_found_yet(invoke: Callable[..., Ran], tmp_path: Path) -> None:
-    """Terminal, report and page have the same two lines about the probabilities that are served."""
+    """The report in JSON has two lines about the probabilities that are served."""
     name = few(tmp_path, 500)
-    ran = invoke("replay", name, "--report", "few.json")
-    invoke("replay", name, "--report", "few.html")
+    assert invoke("replay", name, "--report", "few.json").code == 0
     needs = json.loads((tmp_path / "few.json").read_text())["label_needs"]
     assert len(needs) == 2
     for sentence in needs:
         assert sentence.startswith("On the served probabilities: about ")
         assert sentence.endswith(" more.")
-        assert sentence in ran.err
-        assert sentence in (tmp_path / "few.html").read_text()
 
 
 def test_where_a_fault_is_found(invoke: Callable[..., Ran], tmp_path: Path) -> None:

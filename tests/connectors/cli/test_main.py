@@ -292,17 +292,18 @@ def test_predictions_to_standard_output(invoke: Invoke, file: Path) -> None:
     ran = invoke("replay", file.name, "--output", "-")
     records = [msgspec.json.decode(line) for line in ran.out.splitlines()]
     assert [record["id"] for record in records] == ["a", "b", "c"]
-    assert "calibrated" in ran.err
+    assert "Calibrated" in ran.err
     assert "The predictions went to standard output." in ran.err
 
 
 def test_predictions_to_a_file(invoke: Invoke, file: Path) -> None:
-    """With an output file standard output is empty, and the end says where the predictions are."""
+    """With an output file standard output has the answers, and the end says where it is."""
     ran = invoke("replay", file.name, "--output", "out.jsonl", "--delay", "0")
-    assert (ran.code, ran.out) == (0, "")
+    assert ran.code == 0
+    assert re.search(r"^. Calibrated +WAITING +3 of 200 labels$", ran.out, re.MULTILINE)
     assert len(file.with_name("out.jsonl").read_text().splitlines()) == 3
     assert "The predictions are in out.jsonl" in ran.err
-    assert "Try next:" in ran.err
+    assert re.search(r"^Next:   \S+ replay ", ran.err, re.MULTILINE)
 
 
 def test_json_beside_a_file(invoke: Invoke, file: Path) -> None:
@@ -311,8 +312,8 @@ def test_json_beside_a_file(invoke: Invoke, file: Path) -> None:
     summary = msgspec.json.decode(ran.out)
     assert (summary["observations"], summary["labels"]) == (3, 3)
     assert summary["raw"]["brier"] == pytest.approx((0.0625 + 0.0625 + 0.25) / 3)
-    # Labels come 50 observations late, so the answers are the scores.
-    assert summary["calibrated"]["brier"] == summary["raw"]["brier"]
+    # Labels come 50 observations late, so the answers are near the scores.
+    assert summary["calibrated"]["brier"] == pytest.approx(summary["raw"]["brier"], abs=1e-3)
     assert summary["events_per_second"] > 0
     assert ran.err == ""
 
@@ -325,14 +326,14 @@ def test_json_beside_predictions(invoke: Invoke, file: Path) -> None:
 
 
 def test_no_predictions_unless_asked(invoke: Invoke, file: Path) -> None:
-    """Without an output what was found and the table are printed, and no file is made."""
+    """Without an output what was found and the answers are printed, and no file is made."""
     before = sorted(file.parent.iterdir())
     ran = invoke("replay", file.name)
-    assert (ran.code, ran.out) == (0, "")
+    assert ran.code == 0
     assert ran.err.startswith("Columns: score = score, label = label, id = id, time = row number.")
     assert "Labels are assumed to come 50 observations late, and the results depend" in ran.err
     assert "Name the columns of times in --time and --label-time, or set --delay" in ran.err
-    assert "calibrated" in ran.err
+    assert "Calibrated" in ran.out
     assert sorted(file.parent.iterdir()) == before
 
 
@@ -450,9 +451,9 @@ def test_no_bar_beside_predictions(start: Start, long_file: Path) -> None:
 
 def test_no_escapes_in_a_pipe(start: Start, file: Path) -> None:
     """Where nobody watches there is neither bar nor escape sequence."""
-    _, err = start("replay", file.name, "--output", "out.jsonl").communicate(timeout=240)
-    assert ESCAPE.encode() not in err
-    assert b"log loss" in err
+    out, err = start("replay", file.name, "--output", "out.jsonl").communicate(timeout=240)
+    assert ESCAPE.encode() not in out + err
+    assert b"Calibrated" in out
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -490,7 +491,7 @@ def test_a_reader_that_has_enough_of_a_table(start: Start, tmp_path: Path) -> No
         '[input]\nobservations = "in.jsonl"\n[output]\npredictions = "out.jsonl"\n'
         '[state]\npath = "abers.state"\n'
     )
-    assert start("run", "abers.toml").communicate(timeout=240)[0] == b""
+    assert b"Calibrated" in start("run", "abers.toml").communicate(timeout=240)[0]
     reader, writer = os.pipe()
     os.close(reader)
     process = start("inspect", "abers.state", out=writer)
@@ -529,7 +530,7 @@ sys.addaudithook(wait)
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "abers", "numpy", "pydantic", "rich.progress"])
+@pytest.mark.parametrize("module", ["typer", "abers", "numpy", "pydantic", "rich.console"])
 def test_stopped_while_it_starts(tmp_path: Path, module: str) -> None:
     """Ctrl-C in the middle of an import ends with the usual code, and a word at most."""
     (tmp_path / "sitecustomize.py").write_text(AT_AN_IMPORT)  # Python runs it before all else

@@ -67,8 +67,7 @@ def run(invoke: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> Run:
     def ran(folder: Path, key: str = "") -> tuple[int, str]:
         monkeypatch.chdir(folder)
         monkeypatch.setenv("ABERS_STATE_KEY", key)
-        code, out, err = invoke("run", "abers.toml")
-        assert out == ""
+        code, _, err = invoke("run", "abers.toml")
         return code, err
 
     return ran

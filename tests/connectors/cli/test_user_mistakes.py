@@ -55,6 +55,22 @@ REPLAYS = {
     "semicolons": Mistake("score;label\n0.5;1\n", "", "score;label", "scores.csv", "with commas"),
     "UTF-16": Mistake(GOOD.encode("utf-16"), "", "UTF-16", "scores.csv", "write it in UTF-8"),
     "a missing column": Mistake("id,points\na,1\n", "", "id, points", "scores.csv", "--score"),
+    "no line of names": Mistake(
+        "0.5,1\n0.2,0\n", "", "0.5, 1", "scores.csv", "names of the columns"
+    ),
+    "no line of names, with ids": Mistake(
+        GOOD.partition("\n")[2], "", "a, 1700000000000", "scores.csv", "is the first line a record?"
+    ),
+    "a rounded time": Mistake(
+        "time,score,label\n1.77232E+12,.5,1\n",
+        "",
+        "1.77232E+12",
+        "line 2",
+        "write whole milliseconds",
+    ),
+    "NA among named labels": Mistake(
+        "score,label\n.5,yes\n.2,no\n.3,NA\n", "--positive yes", "'NA'", "line 4", "leave it empty"
+    ),
     "a misspelled column": Mistake(GOOD, "--label lable", "lable", "scores.csv", "mean label?"),
     "a short row": Mistake(GOOD + "c,1\n", "", "2 of", "scores.csv line 4", "complete the line"),
     "two columns of a name": Mistake("score,score\n1,2\n", "", "score", "scores.csv", "rename one"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
+from html import unescape
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pytest
@@ -35,7 +37,8 @@ class Worked:
         """Return the counts of events."""
         counters = self.processor.counters
         return StreamCounts(
-            events=counters["observations"] + counters["labels_in"],
+            observations=counters["observations"],
+            labels=counters["labels_in"],
             dead={},
             waiting=self.processor.waiting,
         )
@@ -62,12 +65,13 @@ class Worked:
 
 
 class Listening:
-    """A client that reads server-sent events, in a `with` block."""
+    """A client that reads server-sent events, in a `with` block, and keeps parts as a page does."""
 
     def __init__(self, url: str, path: str = "/live/events", **headers: str) -> None:
         self._connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=240)
         self._connection.request("GET", path, headers=headers)
         self.answer = self._connection.getresponse()
+        self._parts: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         """Return the client."""
@@ -98,10 +102,23 @@ class Listening:
         while True:
             found = self.event()
             if found.get("event") == "page":
-                return json.loads(found["data"])
+                page = json.loads(found["data"])
+                self._parts |= page["parts"]
+                shown = [one for one in self._parts if one[0] == ":" or one in page["order"]]
+                return page | {
+                    "changed": [*page["parts"]],
+                    "parts": {one: self._parts[one] for one in shown},
+                }
             if not found:
                 message = "the server ended"
                 raise EOFError(message)
+
+
+def tiles(page: Any) -> dict[str, str]:  # noqa: ANN401 - JSON
+    """Return the numbers in the strip of a page, by what they are."""
+    found = re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page["parts"][":strip"])
+    plain = [[unescape(one).replace("\N{NO-BREAK SPACE}", " ") for one in pair] for pair in found]
+    return dict(plain)
 
 
 class Answer(NamedTuple):

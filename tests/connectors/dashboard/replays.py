@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,7 +54,7 @@ class Outline(HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[tuple[str, str]] = []
         self.tables: list[list[list[str]]] = []
-        self._open = ""
+        self._open, self._in_cell = "", False
         self.feed(page)
         self.close()
 
@@ -67,17 +68,19 @@ class Outline(HTMLParser):
             self.tables[-1].append([])
         elif tag in {"th", "td"}:
             self.tables[-1][-1].append("")
+            self._in_cell = True
 
     def handle_data(self, data: str) -> None:
         """Take a text."""
-        if self._open in {"th", "td"} and data.strip():
+        if self._in_cell and data.strip():
             self.tables[-1][-1][-1] += data
         self.texts.append((self._open, data))
 
     def handle_endtag(self, tag: str) -> None:
         """Leave an element."""
-        del tag
         self._open = ""
+        if tag in {"th", "td"}:
+            self._in_cell = False
 
     def of(self, tag: str) -> list[dict[str, str | None]]:
         """Return the attributes of all elements of a kind."""
@@ -99,6 +102,11 @@ def observed(task: str, size: int) -> list[dict[str, Any]]:
             label = round(10 * p + rng.gauss(0.0, 1.0), 3)
         rows.append({"id": f"i{n}", "time": n, "score": score, "label": label})
     return rows
+
+
+def titles(page: str) -> list[str]:
+    """Return the titles of the folds of a page that are in no other."""
+    return re.findall(r"<summary><h2>(.*?)</h2>", page)
 
 
 def command(*words: str) -> tuple[int, str, str]:

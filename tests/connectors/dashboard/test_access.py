@@ -123,13 +123,3 @@ def test_headers_for_a_browser(url: str) -> None:
         headers = asked(url, path).headers
         assert headers["cross-origin-resource-policy"] == "same-origin"
         assert headers["x-content-type-options"] == "nosniff"
-
-
-def test_plotly_is_kept_by_the_browser(url: str) -> None:
-    """Plotly's script, which is large, is cached for each version, and is that of the package."""
-    page = asked(url, "/").text
-    path = next(part for part in page.split('"') if part.startswith("/live/plotly-"))
-    answer = asked(url, path)
-    assert answer.code == 200
-    assert "immutable" in answer.headers["cache-control"]
-    assert answer.text.startswith("/**\n* plotly.js v")

@@ -1,4 +1,4 @@
-"""Reports and live pages as axe-core, a screen reader's user and a narrow screen find them."""
+"""Live pages as axe-core, a screen reader's user and a narrow screen find them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from tests.connectors.browsing import PATIENCE, opened, require_width
+from tests.browsing import PATIENCE, opened, require_width
 from tests.connectors.dashboard.pages import Worked
 from tests.connectors.dashboard.test_live_browser import CLASSES, REGRESSION, of_classes, of_numbers
 
@@ -15,10 +15,7 @@ from abers_connectors.config.sections import HttpSection
 from abers_connectors.dashboard.server import serving
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from playwright.sync_api import Browser, Page
-    from tests.connectors.dashboard.replays import Replayed
 
 pytestmark = pytest.mark.browser
 
@@ -44,19 +41,6 @@ def require_accessible(page: Page) -> None:
     assert tests.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
-@pytest.mark.parametrize(("scheme", "width"), [NARROW, pytest.param(*WIDE, marks=pytest.mark.long)])
-def test_a_report(
-    browser: Browser, replayed: Replayed, tmp_path: Path, scheme: str, width: int
-) -> None:
-    """The report of each task."""
-    path, size = tmp_path / "report.html", {"width": width, "height": 740}
-    path.write_text(replayed.page)
-    options: dict[str, Any] = {"viewport": size, "color_scheme": scheme}
-    with opened(browser, path.as_uri(), **options) as (page, _):
-        page.wait_for_selector(".main-svg")
-        require_accessible(page)
-
-
 @pytest.mark.parametrize(("scheme", "width"), [WIDE, pytest.param(*NARROW, marks=pytest.mark.long)])
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
 def test_a_live_page(browser: Browser, task: str, scheme: str, width: int) -> None:
@@ -67,13 +51,17 @@ def test_a_live_page(browser: Browser, task: str, scheme: str, width: int) -> No
         "multiclass": of_classes(),
         "regression": of_numbers(),
     }[task]
-    worked.learn(*pairs, batch=20)
+    worked.learn(*pairs * 3, batch=20)
     size: Any = {"width": width, "height": 740}
     with (
         serving(HttpSection(port=0), None, worked.feed) as url,
         opened(browser, url, viewport=size, color_scheme=scheme) as (page, _),
     ):
-        expect(page.locator("#version")).to_contain_text("abers", timeout=PATIENCE)
+        expect(page.locator("#phase")).to_contain_text("connected", timeout=PATIENCE)
         worked.tick()
-        page.wait_for_selector("#cards .main-svg")
-        require_accessible(page)
+        expect(page.locator("#over-time")).to_be_visible(timeout=PATIENCE)
+        for one in page.locator("#blocks > details > summary").all():
+            one.click()
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        require_width(page, width)

@@ -118,7 +118,7 @@ def test_names_that_no_model_has() -> None:
     assert len(frames) == 1
     frame = costly.feed.frame(("made-up", ""))
     assert frame is not None
-    assert (frame.key, frame.view(), len(frame.models)) == (None, None, 2)
+    assert (frame.key, frame.blocks(), len(frame.models)) == (None, None, 2)
 
 
 def test_a_model_that_comes_later() -> None:
@@ -160,6 +160,4 @@ def test_retired_models_make_room() -> None:
     assert worked.processor.counters["retired"] == 100
     worked.tick()
     assert [one.key for one in worked.observer.models()] == [("honest", ""), ("new", "")]
-    found = worked.observer.view(("new", ""))
-    assert found is not None
-    assert found.figures
+    assert worked.observer.observed(("new", "")).history.evidence

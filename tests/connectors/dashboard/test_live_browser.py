@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
-from tests.connectors.browsing import PATIENCE, contrast, opened, require_width
+from tests.browsing import PATIENCE, contrast, opened, require_width
 from tests.connectors.dashboard.drifts import CHANGE, drifting, written
 from tests.connectors.dashboard.pages import Worked
 
@@ -32,25 +32,67 @@ PAIRS = [(0.1, 0), (0.2, 0), (0.8, 1), (0.6, 1), (0.4, 0), (0.7, 0), (0.9, 1), (
 
 def tile(page: Page, name: str) -> str:
     """Return the number of a tile."""
-    return page.locator("#tiles > div", has_text=name).locator(".value").inner_text()
+    return page.locator("#strip > div", has_text=name).locator("dd").inner_text()
+
+
+def ready(page: Page) -> None:
+    """Wait until the page is connected."""
+    expect(page.locator("#phase")).to_contain_text("connected", timeout=PATIENCE)
 
 
 def test_it_is_drawn_and_goes_on(browser: Browser, worked: Worked, url: str) -> None:
-    """Figures appear and follow the stream without other requests or console messages."""
+    """Answers appear and follow the stream without other requests or console messages."""
     worked.learn(*PAIRS)
     with opened(browser, url) as (page, noted):
-        expect(page.locator("#phase")).to_have_attribute("data-phase", "waiting", timeout=PATIENCE)
+        ready(page)
         worked.tick()
-        page.wait_for_selector("#cards [data-name=reliability] .main-svg")
-        assert tile(page, "Events").startswith("64")
-        figures = page.locator("#cards .figure")
-        assert figures.count() == page.locator("#cards .figure .main-svg .cartesianlayer").count()
+        words = page.locator("#blocks .word")
+        expect(words).to_have_text(["Waiting"] * 3, timeout=PATIENCE)
+        assert tile(page, "observations") == "32"
+        chips = page.locator(".chips .mark")
+        expect(chips).to_have_text(["model: waiting", "served: waiting", "pays: waiting"])
+        progress = page.locator("progress")
+        assert (progress.get_attribute("value"), progress.get_attribute("max")) == ("32", "200")
         worked.learn(*PAIRS)
         worked.tick()
-        expect(page.locator("#tiles .value").first).to_contain_text("128", timeout=PATIENCE)
-        assert page.locator("#phase").inner_text() == "Live, updated every second."
-        style = "getComputedStyle(document.querySelector('.main-svg')).position"
-        assert page.evaluate(style) == "absolute"  # plotly's rules, which are ours here
+        expect(page.locator("#strip dd").first).to_have_text("64", timeout=PATIENCE)
+        expect(progress).to_have_attribute("value", "64")
+        assert page.locator("#phase").inner_text().startswith("live · last label ")
+        assert page.locator("#said").inner_text() == ""
+        assert noted == []
+
+
+def test_a_reader_keeps_what_is_open(browser: Browser) -> None:
+    """Folds, the choice, focus and scroll stay while numbers change, and after a reload."""
+    worked = Worked()
+    rows = drifting(8_000)
+    worked.learn(*rows[:7_900], batch=500)
+    with (
+        serving(HttpSection(port=0), None, worked.feed) as url,
+        opened(browser, url) as (page, noted),
+    ):
+        ready(page)
+        worked.tick()
+        page.locator("#scores > summary").click()
+        page.locator("#period > fieldset label").nth(1).click()
+        page.locator("#scores > summary").focus()
+        page.evaluate("scrollTo(0, 400)")
+        page.evaluate("window.kept = document.getElementById('scores')")
+        answers = page.locator("#answers").inner_text()
+        worked.learn(*rows[7_900:], batch=50)
+        worked.tick()
+        expect(page.locator("#strip dd").first).to_have_text("8,000", timeout=PATIENCE)
+        assert page.locator("#answers").inner_text() != answers
+        assert page.evaluate("window.kept === document.activeElement.parentElement")
+        assert page.evaluate("scrollY") >= 400  # more if something above has grown
+
+        def open_and_chosen() -> None:
+            expect(page.locator("#scores")).to_have_attribute("open", "", timeout=PATIENCE)
+            expect(page.locator("#period input").nth(1)).to_be_checked(timeout=PATIENCE)
+
+        open_and_chosen()
+        page.reload()
+        open_and_chosen()
         assert noted == []
 
 
@@ -71,85 +113,36 @@ def of_classes() -> list[tuple[Any, Any]]:
 
 REGRESSION = Settings(task="regression", distributions="scored")
 CLASSES = Settings(task="multiclass", classes=("a", "b", "c"), scores="probability")
-TASKS = {
-    "regression": (
-        REGRESSION,
-        of_numbers(),
-        "coverage pit evidence over-crps over-pinball over-width fan-by-score fan",
-    ),
-    "multiclass": (
-        CLASSES,
-        of_classes(),
-        (
-            "reliability experts evidence experts-over-time losses-over-time over-log_loss "
-            "over-brier "
-            "over-accuracy over-width over-outside_interval"
-        ),
-    ),
-}
-DATA = "all => all.map((one) => JSON.stringify(one.data.map(({ x, y }) => [x, y])))"
-OVERLAPS = """all => all.flatMap((figure) => {
-  const words = [...figure.querySelectorAll(".xtitle, .ytitle, .xtick, .ytick, .legendtext")];
-  const boxes = words.map((one) => [one.textContent, one.getBoundingClientRect()]);
-  return boxes.flatMap(([text, a], at) => boxes.slice(at + 1).filter(([, b]) =>
-    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
-    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1).map(([other]) => [text, other]));
-})"""
+TASKS = {"regression": (REGRESSION, of_numbers()), "multiclass": (CLASSES, of_classes())}
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 320)])
 @pytest.mark.parametrize("task", TASKS)
-def test_a_task_has_its_figures(browser: Browser, task: str, scheme: str, width: int) -> None:
-    """Each figure follows the stream, no texts overlap, and the console stays empty."""
-    settings, pairs, names = TASKS[task]
+def test_a_task(browser: Browser, task: str, scheme: str, width: int) -> None:
+    """The page of each task follows the stream, in any width, and the console stays empty."""
+    settings, pairs = TASKS[task]
     worked = Worked(settings)
-    worked.learn(*pairs[:120], batch=20)
+    worked.learn(*pairs * 3, batch=20)
     size: Any = {"width": width, "height": 740}
     with (
         serving(HttpSection(port=0), None, worked.feed) as url,
         opened(browser, url, viewport=size, color_scheme=scheme) as (page, noted),
     ):
-        expect(page.locator("#version")).to_contain_text("abers", timeout=PATIENCE)
+        ready(page)
         worked.tick()
-        count = len(names.split())
-        figures = page.locator("#cards .figure")
-        expect(figures.locator(".cartesianlayer")).to_have_count(count, timeout=PATIENCE)
-        shown = page.locator("#cards section:has(.figure)")
-        shown_names = shown.evaluate_all("all => all.map((one) => one.dataset.name)")
-        assert shown_names == names.split()
-        assert figures.locator(".cartesianlayer .trace").count() >= count
-        assert all(figures.locator(".xtitle, .ytitle").all_text_contents())
-        before = figures.evaluate_all(DATA)
-        worked.learn(*pairs[120:], batch=20)
+        charts = page.locator("#over-time svg.chart:visible")
+        expect(charts.first).to_be_visible(timeout=PATIENCE)
+        before = page.locator("#over-time").inner_html()
+        worked.learn(*pairs, batch=20)
         worked.tick()
-        expect(page.locator("[data-name=scores] p")).to_contain_text("180", timeout=PATIENCE)
-        after = figures.evaluate_all(DATA)
-        assert [name for name, a, b in zip(shown_names, before, after, strict=True) if a == b] == []
-        assert figures.evaluate_all(OVERLAPS) == []
+        expect(page.locator("#strip dd").first).to_have_text("720", timeout=PATIENCE)
+        assert page.locator("#over-time").inner_html() != before
         require_width(page, width)
         assert noted == []
 
 
-def test_few_numbers(browser: Browser) -> None:
-    """Before a figure says anything, its place says how many labels are missing."""
-    worked = Worked(REGRESSION)
-    worked.learn(*of_numbers()[:3], batch=3)
-    worked.feed.end()
-    with (
-        serving(HttpSection(port=0), None, worked.feed) as url,
-        opened(browser, url) as (page, noted),
-    ):
-        figures = page.locator("#cards .figure")
-        expect(figures.last.locator(".cartesianlayer")).to_have_count(1, timeout=PATIENCE)
-        assert page.locator("[data-name=over-pinball], [data-name=over-width]").count() == 0
-        for name in ("over-crps", "evidence"):
-            words = page.locator(f"[data-name={name}-placeholder] .description")
-            expect(words).to_have_text("38 more labels are needed before this figure can be drawn.")
-        assert noted == []
-
-
 def test_an_alarm(browser: Browser) -> None:
-    """An alarm is announced and drawn after an injected change, and not before."""
+    """An alarm and the words that change are announced after an injected change, not before."""
     worked = Worked()
     rows = drifting(CHANGE + 4_000)
     worked.learn(*rows[:CHANGE], batch=500)
@@ -157,35 +150,70 @@ def test_an_alarm(browser: Browser) -> None:
         serving(HttpSection(port=0), None, worked.feed) as url,
         opened(browser, url) as (page, noted),
     ):
-        expect(page.locator("#version")).to_contain_text("abers", timeout=PATIENCE)
+        ready(page)
         worked.tick()
-        page.wait_for_selector("#cards [data-name=evidence] .main-svg")
-        assert page.locator("#alarm").is_hidden()
+        expect(page.locator("#model .word")).to_have_text("Undecided", timeout=PATIENCE)
+        assert page.locator("[role=alert]").count() == 0
+        assert page.title() == "a stream · abers live"
         worked.learn(*rows[CHANGE:], batch=500)
         worked.tick()
-        page.wait_for_selector("#alarm:not([hidden])")
-        assert page.locator("#alarm").get_attribute("role") == "alert"
-        assert "are miscalibrated" in page.locator("#alarm").inner_text()
-        assert page.title().startswith("Alarm · ")
+        expect(page.locator("#blocks [role=alert]")).to_contain_text(
+            "raw is too high.", timeout=PATIENCE
+        )
+        expect(page.locator("#model .word")).to_have_text("No")
+        said = page.locator("#said")
+        assert said.get_attribute("role") == "status"
+        expect(said).to_contain_text("Is my model telling the truth? Now: no.")
+        assert page.title() == "(!) a stream · abers live"
+        assert noted == []
+
+
+def test_no_labels(browser: Browser) -> None:
+    """When no label came for long, words stay and their colours go."""
+    worked = Worked()
+    worked.learn(*drifting(2_000), batch=500)
+    with (
+        serving(HttpSection(port=0), None, worked.feed) as url,
+        opened(browser, url) as (page, noted),
+    ):
+        ready(page)
+        worked.tick()
+        worked.learn((0.5, 1))
+        worked.tick()
+        words = page.locator("#blocks .word")
+        expect(words.first).to_be_visible(timeout=PATIENCE)
+        before = words.all_inner_texts()
+        worked.now += 19_200.0
+        worked.tick()
+        expect(page.locator("#silence")).to_contain_text("No label for 5 h 20 min.")
+        assert words.all_inner_texts() == before
+        assert page.locator("#blocks .card.waiting").count() == 3
+        expect(page.locator("#model .say")).to_contain_text("As of event time 120,005,000:")
+        worked.learn((0.5, 1))
+        worked.tick()
+        expect(page.locator("#silence")).to_have_count(0, timeout=PATIENCE)
+        expect(page.locator("#blocks .card.waiting")).to_have_count(0)
         assert noted == []
 
 
 def test_a_server_that_goes_and_comes_back(browser: Browser, worked: Worked) -> None:
-    """The page says that the connection is lost and what to do, and reconnects by itself."""
+    """The page says that the connection is lost, turns grey, and reconnects by itself."""
     worked.learn(*PAIRS)
     server = ExitStack()
     url = server.enter_context(serving(HttpSection(port=0), None, worked.feed))
     with opened(browser, url) as (page, _), ExitStack() as stack:
-        expect(page.locator("#version")).to_contain_text("abers", timeout=PATIENCE)
+        ready(page)
         server.close()
-        expect(page.locator("#phase")).to_have_attribute("data-phase", "lost", timeout=PATIENCE)
-        assert "reconnecting" in page.locator("#phase").inner_text()
+        lost = page.locator("#lost")
+        expect(lost).to_contain_text("Connection lost at", timeout=PATIENCE)
+        assert lost.get_attribute("role") == "status"
         again = Worked(title="again")
         again.learn(*PAIRS)
         again.feed.end()
         port = int(url.rsplit(":", 1)[1])
         stack.enter_context(serving(HttpSection(port=port), None, again.feed))
         expect(page.locator("#phase")).to_have_attribute("data-phase", "ended", timeout=PATIENCE)
+        expect(lost).to_be_hidden()
         assert page.locator("h1").inner_text() == "again"
 
 
@@ -195,25 +223,28 @@ def test_one_of_several_models(browser: Browser, worked: Worked, url: str) -> No
     worked.learn(*PAIRS[:3], model="<b>spam</b>")
     worked.feed.end()
     with opened(browser, url) as (page, noted):
-        page.get_by_label("Model").select_option(label="<b>spam</b>")
-        scores = page.locator("[data-name=scores] p")
-        expect(scores).to_contain_text("over 3 labels", timeout=PATIENCE)
+        page.get_by_role("link", name="<b>spam</b>").click()
+        said = page.locator("#model .say")
+        expect(said).to_have_text("3 of 200 labels.", timeout=PATIENCE)
         page.reload()
-        expect(scores).to_contain_text("over 3 labels", timeout=PATIENCE)
+        expect(said).to_have_text("3 of 200 labels.", timeout=PATIENCE)
+        assert page.locator("#models [aria-current]").inner_text() == "<b>spam</b>"
+        page.go_back()
+        expect(said).to_have_text("32 of 200 labels.", timeout=PATIENCE)
         assert noted == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_telephone(browser: Browser, worked: Worked, url: str, scheme: str) -> None:
-    """On 360 pixels nothing is wider than the screen in either theme, and text is readable."""
-    worked.learn(*PAIRS)
+    """On 320 pixels nothing is wider than the screen in either theme, and text is readable."""
+    worked.learn(*PAIRS * 20, batch=50)
     worked.feed.end()
-    size: Any = {"width": 360, "height": 740}
+    size: Any = {"width": 320, "height": 740}
     with opened(browser, url, viewport=size, color_scheme=scheme) as (page, noted):
-        page.wait_for_selector("#cards [data-name=reliability] .main-svg")
-        require_width(page, 360)
+        expect(page.locator("#over-time")).to_be_visible(timeout=PATIENCE)
+        require_width(page, 320)
         pairs = page.evaluate(
-            "['h1', 'h2', '.soft', '.tiles .value', '.tiles .note', '#phase'].map((one) => "
+            "['h1', 'h2', '#strip dd', '#strip dt', '#phase'].map((one) => "
             "getComputedStyle(document.querySelector(one)).color)"
         )
         paper = page.evaluate("getComputedStyle(document.querySelector('.card')).backgroundColor")
@@ -221,32 +252,23 @@ def test_a_telephone(browser: Browser, worked: Worked, url: str, scheme: str) ->
         assert noted == []
 
 
-def test_by_keyboard_and_by_ear(browser: Browser, worked: Worked, url: str) -> None:
-    """Tab goes from the skip link to the list of models and the tables; figures have names."""
+def test_by_keyboard(browser: Browser, worked: Worked, url: str) -> None:
+    """Tab goes from the skip link to the list of models and the folds, and Enter opens one."""
     worked.learn(*PAIRS, model="fraud")
     worked.learn(*PAIRS, model="spam")
     worked.feed.end()
     with opened(browser, url) as (page, _):
-        page.wait_for_selector("#cards [data-name=reliability] .main-svg")
+        expect(page.locator("#models a")).to_have_count(2, timeout=PATIENCE)
         order = []
-        for _ in range(6):  # skip link, models, three tables, the numbers of a figure
+        for _ in range(5):
             page.keyboard.press("Tab")
-            order.append(
-                page.evaluate(
-                    "document.activeElement.id || document.activeElement.className "
-                    "|| document.activeElement.tagName"
-                )
-            )
-        assert order[:2] == ["skip", "model"]
-        assert "SUMMARY" in order
-        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-        assert outline != "none"
-        page.locator("summary").first.focus()
+            order.append(page.evaluate("document.activeElement.textContent.trim().split(' ')[0]"))
+            outline = "getComputedStyle(document.activeElement).outlineStyle"
+            assert page.evaluate(outline) != "none"
+        assert order == ["Skip", "", "fraud", "spam", "Methods"]  # the field is empty
         page.keyboard.press("Enter")
-        page.wait_for_selector("details[open] table")
+        expect(page.locator("#methods")).to_have_attribute("open", "")
         assert page.locator("main").count() == page.locator("h1").count() == 1
-        for name in page.locator(".figure").evaluate_all("all => all.map((one) => one.ariaLabel)"):
-            assert name.endswith("the numbers are in the table below.")
 
 
 def test_the_command(browser: Browser, tmp_path: Path) -> None:
@@ -269,7 +291,7 @@ def test_the_command(browser: Browser, tmp_path: Path) -> None:
             expect(page.locator("#phase")).to_have_attribute(
                 "data-phase", "ended", timeout=PATIENCE
             )
-            assert tile(page, "Events").startswith("20,000")
+            assert tile(page, "observations") == "10,000"
             assert noted == []
         ran.send_signal(signal.SIGINT)
         assert ran.wait() == 0

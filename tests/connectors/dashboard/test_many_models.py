@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
-from tests.connectors.browsing import PATIENCE, opened, require_width
+from tests.browsing import PATIENCE, opened, require_width
 from tests.connectors.dashboard.pages import Listening, Worked, asked
-from tests.connectors.dashboard.replays import command
 
 from abers.stream import Label, Observation, Settings
 from abers_connectors.config.sections import HttpSection
@@ -22,7 +21,6 @@ from abers_connectors.runtime.task import StreamTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser
 
@@ -60,12 +58,12 @@ def test_a_document_lists_the_worst(many: Worked, where: str) -> None:
         client.page()
         many.tick()
         document = client.page()
-    assert [one["id"] for one in document["models"]][:1] == [f'["{WRONG}",""]']
-    assert document["models"][0]["name"].startswith(f"{WRONG} (alarm), evidence ")
-    assert document["models"][0]["name"].endswith(", 202 labels")
-    assert len(document["models"]) == 20
-    assert document["listed"].startswith("The 20 worst of 300 models")
-    assert document["shown"] == f"Shown: {WRONG}."  # it has most labels
+    rows = document["parts"][":models"].split("<tr>")[2:]
+    assert f">{WRONG}</a> (alarm)" in rows[0]
+    assert '<td class="some">202</td>' in rows[0]
+    assert len(rows) == 20
+    assert "The 20 worst of 300 models" in document["parts"][":models"]
+    assert document["model"] == f'["{WRONG}",""]'  # it has most labels
 
 
 def test_the_whole_list(where: str) -> None:
@@ -87,9 +85,7 @@ def test_a_search(where: str) -> None:
     found = json.loads(asked(where, "/live/models?search=M29").text)
     assert {one["model"] for one in found["models"]} == {f"m29{digit}" for digit in range(10)}
     assert found["listed"] == "10 of 300 models have this in their names."
-    assert [one["id"] for one in found["choices"]] == [
-        json.dumps([one["model"], ""], separators=(",", ":")) for one in found["models"]
-    ]
+    assert found["table"].count("</a>") == 10
     none = json.loads(asked(where, "/live/models?search=%3Cb%3E").text)
     assert (none["found"], none["listed"]) == (0, "None of 300 models has this in its name.")
 
@@ -133,41 +129,19 @@ def test_a_model_is_found(browser: Browser, many: Worked, scheme: str, width: in
     with ExitStack() as stack:
         url = stack.enter_context(serving(HttpSection(port=0), None, many.feed))
         page, noted = stack.enter_context(opened(browser, url, viewport=size, color_scheme=scheme))
-        expect(page.locator("#version")).to_contain_text("abers", timeout=PATIENCE)
+        expect(page.locator("#phase")).to_contain_text("connected", timeout=PATIENCE)
         many.tick()
-        listed = page.locator("#model option")
-        expect(listed).to_have_count(20, timeout=PATIENCE)
-        expect(listed.first).to_contain_text(WRONG)
+        links = page.locator("#models a")
+        expect(links).to_have_count(20, timeout=PATIENCE)
+        expect(links.first).to_have_text(WRONG)
         page.get_by_label("Search by name").fill("m29")
-        expect(listed).to_have_count(10, timeout=PATIENCE)
-        page.get_by_label("Model", exact=True).select_option('["m295",""]')
-        shown, until = page.locator("#shown"), time.monotonic() + PATIENCE / 1000
-        while shown.text_content() != "Shown: m295.":  # the server hears of the choice at some tick
+        expect(links).to_have_count(10, timeout=PATIENCE)
+        page.get_by_role("link", name="m295").click()
+        shown, until = page.locator("#models [aria-current]"), time.monotonic() + PATIENCE / 1000
+        while shown.all_inner_texts() != ["m295"]:  # the server hears of the choice at some tick
             assert time.monotonic() < until
             many.tick()
             page.wait_for_timeout(50)
-        expect(listed).to_have_count(10, timeout=PATIENCE)  # the search stays
+        expect(links).to_have_count(10, timeout=PATIENCE)  # the search stays
         require_width(page, width)
-        assert noted == []
-
-
-@pytest.mark.browser
-def test_a_report_is_searched(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The models of a report are found by a part of their names, without a server."""
-    monkeypatch.chdir(tmp_path)
-    rows = [
-        {"id": f"{n}", "time": n, "model": f"m{n % 30:02}", "score": 0.5, "label": n % 2}
-        for n in range(60)
-    ]
-    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert command("replay", "in.jsonl", "--report", "r.html")[0] == 0
-    with opened(browser, (tmp_path / "r.html").as_uri(), offline=True) as (page, noted):
-        listed = page.locator("#model option")
-        assert listed.count() == 31
-        page.get_by_label("Search by name").fill("M2")
-        expect(listed).to_have_count(10)
-        page.get_by_label("Model", exact=True).select_option(index=3)
-        expect(page.locator("[data-part]:not([hidden])")).to_have_attribute("aria-label", "m23")
         assert noted == []

@@ -6,6 +6,7 @@ import random
 
 from abers.monitoring import Expert
 from abers.stream import Events, Label, Observation, Processor, Settings
+from abers_connectors.dashboard.live_blocks import LiveBlocks
 from abers_connectors.dashboard.model_history import JoinedHistory, joined_history
 from abers_connectors.dashboard.observer import Observer
 
@@ -71,10 +72,10 @@ def test_a_restart_keeps_what_a_page_shows() -> None:
     for one in (before, after):
         observer = Observer()
         observer.hold({0: one})
-        views.append(observer.view(one.keys[0]))
+        views.append(LiveBlocks(observer, "UTC")(one.keys[0]))
     assert views[0] == views[1]
     assert views[0] is not None
-    assert {"evidence", "over-log_loss"} <= {one.id for one in views[0].figures}
+    assert {"over-time", "alarms", "methods"} <= {one.key for one in views[0]}
 
 
 def test_without_labels_there_is_nothing() -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from abers.stream import Event, Label, Observation, Processor, Settings
 from abers_connectors.dashboard.models import (
-    calibrated_means,
     key_id,
     key_name,
-    listed_name,
     model_monitors,
     model_statuses,
 )
@@ -37,22 +33,13 @@ def test_models_of_several_processors() -> None:
     assert listed == [(("b", ""), 3, False), (("a", ""), 2, False), (("c", "x"), 1, False)]
 
 
-def test_calibrated_means() -> None:
-    """The means are over all predictions of a key, from every processor."""
-    one, other = worked(("b", ""), labels=3), worked(("b", ""), labels=1)
-    means = calibrated_means(model_monitors([one, other])["b", ""])
-    terms = [n * p.monitors[0].views()["calibrated"]["brier"] for n, p in ((3, one), (1, other))]
-    assert means is not None
-    assert means["brier"] == pytest.approx(sum(terms) / 4)
-
-
 def test_nothing_was_predicted() -> None:
     """Without an observation there is no model."""
     assert model_statuses(model_monitors([Processor(Settings())])) == []
 
 
 def test_names() -> None:
-    """A model without a name has one in a list, which also marks an alarm."""
+    """A model is named with its segment; the only one may have no name."""
     assert key_id(("a", 'é"')) == '["a","é\\""]'
     assert key_name(("fraud", "fr")) == "fraud · fr"
-    assert (key_name(("", "")), listed_name(("", ""), active=True)) == ("", "default (alarm)")
+    assert not key_name(("", ""))

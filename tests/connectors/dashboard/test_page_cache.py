@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.connectors.dashboard.pages import Worked
@@ -18,15 +17,16 @@ from abers_connectors.dashboard.page_cache import PageCache
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers_connectors.dashboard.live_document import LiveDocument
     from abers_connectors.dashboard.models import Key
 
 PAIRS = [(0.25, 0), (0.75, 1)]
 
 
-def pages(worked: Worked, keys: Sequence[Key | None]) -> tuple[list[bytes], int]:
+def pages(worked: Worked, keys: Sequence[Key | None]) -> tuple[list[LiveDocument], int]:
     """Draw pages in sequence, and return the number of pages kept."""
 
-    async def drawing() -> list[bytes]:
+    async def drawing() -> list[LiveDocument]:
         return [await views.page(key) for key in keys]
 
     with closing(PageCache(worked.feed)) as views:
@@ -46,13 +46,12 @@ def test_names_that_no_model_has() -> None:
     """Unknown names share one page, which says so and offers the known models."""
     made_up = [(f"made-up-{number}", "") for number in range(500)]
     (page, *others), kept = pages(ended(2), made_up)
-    assert {*others} == {page}
+    assert all(one is page for one in others)
     assert kept == 1
-    document: dict[str, Any] = json.loads(page)
-    assert document["empty"] == "No model has this name; choose another model."
-    assert [one["name"] for one in document["models"]] == ["m0", "m1"]
-    assert (document["model"], document["cards"]) == (None, [])
-    assert b"made-up" not in page
+    assert "No model has this name; choose another model." in page.parts["empty"]
+    assert re.findall(r">(\w+)</a>", page.parts[":models"]) == ["m0", "m1"]
+    assert (page.model, page.order, page.answers) == (None, ("empty",), {})
+    assert "made-up" not in str(page)
 
 
 def test_the_pages_of_many_models() -> None:
@@ -60,7 +59,7 @@ def test_the_pages_of_many_models() -> None:
     models = [(f"m{number}", "") for number in range(60)]
     made, kept = pages(ended(60), [*models, models[0]])
     assert kept == 40
-    assert [json.loads(page)["model"] for page in made[:60]] == [f'["m{n}",""]' for n in range(60)]
+    assert [page.model for page in made[:60]] == [f'["m{n}",""]' for n in range(60)]
     assert made[60] == made[0]
 
 
@@ -70,7 +69,7 @@ def test_a_stream_without_models() -> None:
     worked.feed.end()
     (made, asked), _ = pages(worked, [None, ("m", "")])
     assert made == asked
-    assert json.loads(made)["empty"].startswith("The stream had no observation.")
+    assert "The stream had no observation." in made.parts["empty"]
 
 
 @pytest.mark.parametrize(("models", "cost"), [(1, 0.002), (8, 0.2)])
@@ -83,10 +82,9 @@ def test_how_often(models: int, cost: float) -> None:
     last = max(frames, key=lambda frame: 0 if frame is None else frame.number)
     assert last is not None
     (page,), _ = pages(costly, [last.key])
-    words = json.loads(page)["status"]
     if models == 1:
-        assert words == "Live, updated every second."
+        assert page.status == "live"
     else:
-        found = re.fullmatch(r"Live, updated about every (\d+) seconds\.", words)
+        found = re.fullmatch(r"live, every (\d+) s", page.status)
         assert found is not None
         assert int(found[1]) == round(models * cost / SHARE)

@@ -7,13 +7,14 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.connectors.dashboard.replays import titles
 from tests.connectors.kafka.reads import turning
 from tests.connectors.kafka.works import Served
 
 from abers import ProtectedMultiClass
 from abers.monitoring import experts
 from abers_connectors.cli import main
-from abers_connectors.dashboard.document import cards
+from abers_connectors.dashboard.live_blocks import LiveBlocks
 from abers_connectors.dashboard.observer import Observer
 from abers_connectors.metrics.exposition import exposition
 from abers_connectors.metrics.service_metrics import registry_of
@@ -57,18 +58,14 @@ def numbers_of(path: Path, tmp_path: Path) -> dict[str, Any]:
 def test_terminal_and_report(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Raw loses its weight after the scorer breaks, and the table and the report say so."""
+    """Raw loses its weight after the scorer breaks, and the report says so."""
     numbers = numbers_of(path, tmp_path)
-    words = capsys.readouterr().err
-    assert "p outside its interval" in words
-    assert "most labels awaited at once" in words
+    assert "p is outside its interval in " in capsys.readouterr().out
     issued = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     outside = sum(not one["p0"] <= one["p"] <= one["p1"] for one in issued)
     assert numbers["calibrated"]["outside_interval"] == pytest.approx(outside / N)
     assert numbers["calibrated"]["lanes"] == 10
     found = numbers["experts"]
-    best = max(found, key=lambda name: found[name]["weight"] or 0.0)
-    assert f"Trusted at the end: {best} {found[best]['weight']:.0%}".replace("%", " %") in words
     assert found["protected"]["weight"] is None
     assert found["protected"]["loss"] / N == pytest.approx(numbers["calibrated"]["log_loss"])
     assert found["raw"]["loss"] / N == pytest.approx(numbers["raw"]["log_loss"])
@@ -80,24 +77,22 @@ def test_terminal_and_report(
 
 
 def test_page(path: Path, tmp_path: Path) -> None:
-    """The page of a report has the experts now and over time, as figures and as tables."""
+    """The page of a report has the methods, if there are any."""
     outputs = ["-o", str(tmp_path / "out.jsonl"), "--report", str(tmp_path / "report.html")]
     replayed(path, "--calibrator", "protected", *outputs)
     page = (tmp_path / "report.html").read_text()
-    for words in ("Trusted experts", "Trusted experts over time", "half_life_3000"):
-        assert words in page
-    assert "Log loss above that of the raw probability" in page
+    assert "Methods" in titles(page)
     replayed(path, "--probability", "merged", *outputs)
-    assert "Trusted experts" not in (tmp_path / "report.html").read_text()
+    assert "Methods" not in titles((tmp_path / "report.html").read_text())
 
 
 def test_comparison(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A comparison has a row, and says below which experts were trusted at the end."""
+    """A comparison has a row, and says below which method has most weight at the end."""
     replayed(path, "--compare", "ivap,protected")
     found = capsys.readouterr()
     assert [line.split()[0] for line in found.out.splitlines() if line.split()][-1] == "protected"
     assert "outside" not in found.out
-    assert "protected: Trusted at the end: " in found.err
+    assert "protected: mostly the method “" in found.err
     assert "ivap: " not in found.err
 
 
@@ -126,10 +121,8 @@ def test_several_classes(
     (tmp_path / "abers.toml").write_text(SEVERAL)
     for report in ("report.json", "report.html"):
         main.app(["replay", "abers.toml", "--report", report], standalone_mode=False)
-    words = capsys.readouterr().err
-    assert "p outside its interval" in words
-    assert "Trusted at the end: " in words
-    assert "Trusted experts over time" in (tmp_path / "report.html").read_text()
+    assert "p is outside its interval in " in capsys.readouterr().out
+    assert "Methods" in titles((tmp_path / "report.html").read_text())
     numbers = json.loads((tmp_path / "report.json").read_text())
     issued = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     outside = sum(
@@ -148,7 +141,7 @@ def test_several_classes(
 
 
 def test_live_page_and_metrics() -> None:
-    """The live page has cards of the experts, and each number has its metric."""
+    """The live page has the methods and their weights, and each number has its metric."""
     status, task, observer = Status(60.0), Served(flags=FLAGS), Observer()
     result = task.take(*turning())
     status.batch_committed(task, result)
@@ -156,13 +149,13 @@ def test_live_page_and_metrics() -> None:
     assert result.outputs is not None
     observer.hold({0: task.processor})
     observer.take(task.processor, result.outputs)
-    view = observer.view(task.processor.keys[0])
-    assert view is not None
-    shown = {one.name: one for one in cards(view)}
+    blocks = LiveBlocks(observer, "UTC")(task.processor.keys[0])
+    assert blocks is not None
+    methods = next(one for one in blocks if one.key == "methods")
     (monitor,) = task.processor.monitors
     known = experts(monitor.numbers_beside())
-    assert [row[0] for row in shown["experts"].table.rows] == [*known]
-    assert {"experts-over-time", "losses-over-time", "over-outside_interval"} <= shown.keys()
+    weights = {name: one.weight for name, one in known.items()}
+    assert {name: one["weight"] for name, one in methods.record["experts"].items()} == weights
     text = exposition(registry_of(status), "")[0].decode()
     for name, one in known.items():
         labels = f'{{application="abers",expert="{name}",model="m",process="0"}}'

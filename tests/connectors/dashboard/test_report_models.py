@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.connectors.dashboard.replays import TASKS, Outline, command
+from tests.connectors.dashboard.replays import TASKS, Outline, command, titles
 from tests.connectors.dashboard.several import CONFIG, KEYS, mixed, reported
 
 from abers_connectors.dashboard.report import NO_FINDINGS
@@ -113,14 +114,15 @@ def test_too_many_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (first["labels"], first["alarm_active"], first["evidence_log10"]) == (2, False, 0.0)
     assert first["calibrated"]["brier"] > 0.0
     page = reported("binary", tmp_path, crowd(103), "r.html")
-    assert "Of 103 models the 100 worst have figures of their own" in page
-    assert "The table of models has all. A report whose name ends in .json has the scores" in page
-    outline = Outline(page)
-    assert len(outline.of("option")) == 101
-    listed = next(table for table in outline.tables if table[0][0] == "model")
-    assert [row[0] for row in listed[1:]] == order
-    assert listed[0][:3] == ["model", "labels", "evidence"]
-    assert listed[1][:3] == [order[0], "5", "0.00 of 2.00"]
+    assert "The 10 worst of 103 can be opened below." in page
+    listed = next(table for table in Outline(page).tables if table[0][0] == "model")
+    assert [row[:2] for row in listed[1:4]] == [
+        ["m102", "5 of 200"],
+        ["m0", "2 of 200"],
+        ["m1", "2 of 200"],
+    ]
+    assert len(listed) == 1 + 103
+    assert len(titles(page)) == 10 + len(["Scores", "Records"])
 
 
 def test_the_worst_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,51 +151,55 @@ def test_a_model_without_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert command("replay", "abers.toml", "--report", name)[0] == 0
     found = json.loads((tmp_path / "r.json").read_text())["models"]
     assert [(one["model"], one["labels"]) for one in found] == [("y", 1), ("x", 0), ("z", 0)]
-    page = (tmp_path / "r.html").read_text()
-    assert page.count("No label has matched a prediction of this model.</p>") == 2
+    listed = next(
+        one for one in Outline((tmp_path / "r.html").read_text()).tables if one[0][0] == "model"
+    )
+    assert {row[0]: row[1] for row in listed[1:]} == {
+        "x": "0 of 200",
+        "y": "1 of 200",
+        "z": "0 of 200",
+    }
 
 
 def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each model has its section and its option, all names are text, and ids are unique."""
+    """Each model has its row and its fold, all names are text, and ids are unique."""
     monkeypatch.chdir(tmp_path)
     page = reported("binary", tmp_path, mixed("binary"), "r.html")
     outline = Outline(page)
-    options = [one["value"] for one in outline.of("option")]
-    parts = [attrs for _, attrs in outline.elements if "data-part" in attrs]
-    assert [one["id"] for one in parts] == options
-    assert ["hidden" in one for one in parts] == [False, True, True, True]
-    assert [text.strip() for tag, text in outline.texts if tag == "option"] == [
-        "all together",
-        "fraud · fr",
-        "fraud · de",
-        "<b>spam · fr",
-    ]
+    listed = next(table for table in outline.tables if table[0][0] == "model")
+    names = ["fraud · fr", "fraud · de", "<b>spam · fr"]
+    assert [row[0] for row in listed[1:]] == names
+    assert [*map(unescape, titles(page))][:3] == names
     ids = [attrs["id"] for _, attrs in outline.elements if "id" in attrs]
     assert len({*ids}) == len(ids)
-    listed = next(table for table in outline.tables if table[0][0] == "model")
-    assert [row[0] for row in listed[1:]] == ["fraud · fr", "fraud · de", "<b>spam · fr"]
-    assert sum(int(row[1]) for row in listed[1:]) == 240
-    assert re.findall(r"<b>", page) == []
+    assert re.findall(r"<b>spam", page) == []
 
 
-def test_one_model_has_no_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one model neither the list nor the table of models is shown."""
+def test_one_model_has_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one model its own answers are shown, and no table of models."""
     monkeypatch.chdir(tmp_path)
     mine = [row for row in mixed("binary") if (row["model"], row["country"]) == KEYS[0]]
     outline = Outline(reported("binary", tmp_path, mine, "r.html"))
-    assert not outline.of("option")
     assert "model" not in [table[0][0] for table in outline.tables]
+    assert "Is what is served right?" in {text for _, text in outline.texts}
 
 
 def test_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worst 20 models have a row, the others are counted; one has no table."""
+    """The worst models have a row, all of them with -v; one has its own answers."""
     monkeypatch.chdir(tmp_path)
     reported("binary", tmp_path, crowd(25), "r.json")
-    _, _, err = command("replay", "abers.toml")
-    rows = [line.split() for line in err.splitlines() if re.match(r" +m\d", line)]
-    assert rows[0][:2] == ["m24", "5"]
-    assert [row[:2] for row in rows[1:3]] == [["m0", "2"], ["m1", "2"]]
-    assert len(rows) == 20
-    assert "with less evidence against them than these: 5." in err
+    _, out, _ = command("replay", "abers.toml")
+    assert out.splitlines()[:2] == [
+        "  Model        25 have too few labels",
+        "  Calibrated   25 have too few labels",
+    ]
+    rows = [line.split() for line in out.splitlines() if re.match(r" +m\d", line)]
+    assert [row[:4] for row in rows[:2]] == [["m24", "5", "of", "200"], ["m0", "2", "of", "200"]]
+    assert len(rows) == 5
+    assert "… 20 more" in out
+    _, out, _ = command("replay", "abers.toml", "-v")
+    assert len([line for line in out.splitlines() if re.match(r"  m\d", line)]) == 25
+    _, out, _ = command("replay", "abers.toml", "-q")
+    assert len(out.splitlines()) == 2
     reported("binary", tmp_path, crowd(1), "r.json")
-    assert "each model" not in command("replay", "abers.toml")[2]
+    assert "wrong by" not in command("replay", "abers.toml")[1]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 from contextlib import ExitStack, closing
 from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
-from tests.connectors.dashboard.pages import Listening, Worked, asked
+from tests.connectors.dashboard.pages import Listening, Worked, asked, tiles
 
 from abers_connectors.config.sections import HttpSection
 from abers_connectors.dashboard.server import serving
@@ -30,7 +31,8 @@ def test_before_the_first_number(url: str) -> None:
         assert client.event() == {"retry": "2000"}
         page = client.page()
     assert (page["title"], page["phase"]) == ("a stream", "waiting")
-    assert page["status"].startswith("Connected. No numbers yet")
+    assert page["status"].startswith("connected; the stream is starting")
+    assert (page["order"], page["parts"]) == ([], {})
 
 
 def test_a_page_a_second(url: str, worked: Worked) -> None:
@@ -42,10 +44,28 @@ def test_a_page_a_second(url: str, worked: Worked) -> None:
         worked.learn((0.5, 1))
         worked.feed.tick()  # within the same second: nothing is made
         second = after_a_second(client, worked)
-    assert first["tiles"][0]["value"] == "4"
-    assert [tile["value"] for tile in second["tiles"]][:2] == ["6", "2.0"]
-    assert [one["name"] for one in second["cards"]][:3] == ["verdict", "tests", "scores"]
+    assert (tiles(first)["observations"], tiles(first)["labels"]) == ("2", "2")
+    assert (tiles(second)["observations"], tiles(second)["labels; 2.0 records a second"]) == (
+        "3",
+        "3",
+    )
+    assert second["order"] == ["answers", "methods", "scores"]
     assert second["model"] == json.dumps(["", ""], separators=(",", ":"))
+
+
+def test_only_changes(url: str, worked: Worked) -> None:
+    """An event has the parts that changed since the last one, and names all blocks."""
+    worked.learn((0.25, 0), (0.75, 1), (0.5, 1), model="fraud")
+    worked.learn((0.5, 1), model="spam")
+    with Listening(url) as client:
+        client.page()
+        whole = after_a_second(client, worked)
+        worked.learn((0.5, 1), model="spam")
+        later = after_a_second(client, worked)
+    assert {*whole["changed"]} == {":chips", ":hints", ":strip", ":models", *whole["order"]}
+    assert {*later["changed"]} == {":strip", ":models"}
+    assert later["order"] == whole["order"]
+    assert later["parts"]["answers"] == whole["parts"]["answers"]
 
 
 def test_one_of_several_models(url: str, worked: Worked) -> None:
@@ -56,8 +76,8 @@ def test_one_of_several_models(url: str, worked: Worked) -> None:
         client.page()
         page = after_a_second(client, worked)
     assert page["model"] == '["spam",""]'
-    assert [one["name"] for one in page["models"]] == ["fraud", "spam"]
-    assert "over 1 labels" in page["cards"][2]["description"]
+    assert re.findall(r">(\w+)</a>", page["parts"][":models"]) == ["fraud", "spam"]
+    assert "1 of 200 labels" in page["parts"]["answers"]
 
 
 def test_nothing_new_is_not_sent(url: str, worked: Worked) -> None:
@@ -71,9 +91,9 @@ def test_nothing_new_is_not_sent(url: str, worked: Worked) -> None:
         worked.learn((0.25, 1))
         worked.tick()
         pages: list[Any] = []
-        while not pages or pages[-1]["tiles"][0]["value"] != "4":
+        while not pages or tiles(pages[-1])["observations"] != "2":
             pages.append(client.page())
-    texts = [json.dumps(one) for one in pages]
+    texts = [json.dumps(one | {"age": 0, "changed": []}) for one in pages]
     assert all(a != b for a, b in pairwise(texts))
 
 
@@ -86,7 +106,7 @@ def test_the_end_of_a_stream(url: str, worked: Worked) -> None:
         with Listening(url, f"/live/events?model={quote(json.dumps([name, '']))}") as client:
             page = client.page()
         assert page["phase"] == "ended"
-        assert f"over {labels} labels" in page["cards"][2]["description"]
+        assert f"{labels} of 200 labels" in page["parts"]["answers"]
 
 
 def test_a_client_that_reads_nothing() -> None:
@@ -106,7 +126,7 @@ def test_a_client_that_reads_nothing() -> None:
                 client.page()
             worked.learn((0.25, 0))
             worked.tick()
-            assert client.page()["tiles"][0]["value"].endswith(str(worked.counts().events % 10))
+            assert tiles(client.page())["observations"] == f"{worked.counts().observations:,}"
 
 
 def test_the_server_ends(worked: Worked) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from tests.connectors.dashboard.pages import Listening, asked
+from tests.connectors.dashboard.pages import Listening, asked, tiles
 from tests.connectors.kafka.reads import Read
 from tests.connectors.kafka.works import Served
 
@@ -14,7 +14,7 @@ from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.runtime.status import Status
 
 NOW = 1_700_000_100.0
-SINCE = "2023-11-14 22:15:00 UTC"
+SINCE = "14 Nov 2023, 22:15"
 
 
 def test_what_was_committed() -> None:
@@ -42,13 +42,14 @@ def test_what_was_committed() -> None:
         page.refresh([task])
         document = client.page()
         assert document["phase"] == "live"
-        tiles = {one["name"]: (one["value"], one["unit"], one["note"]) for one in document["tiles"]}
-        assert tiles["Events"][0] == "5"
-        assert tiles["Label delay"][:2] == ("5.0", "s")
-        assert tiles["Pending"][0] == "2"
-        assert tiles["Lag"][:2] == ("17", "records")
-        assert tiles["Lag"][2].endswith("old")
-        assert tiles["Dead letters"][::2] == ("1", f"since {SINCE}, 1 bad-json")
-        assert tiles["Events"][2] == f"since {SINCE}"
-        assert "over 1 labels" in document["cards"][2]["description"]
+        found = tiles(document)
+        assert found[f"observations since {SINCE}"] == "4"
+        assert [one for name, one in found.items() if name.startswith(f"labels since {SINCE}")] == [
+            "1"
+        ]
+        assert found["median label delay"] == "5.0 s"
+        assert found["wait for a label"] == "2"
+        assert found["records still to read; the newest is 115 s old"] == "17"
+        assert found["unreadable records: 1 bad-json"] == "1"
+        assert "1 of 200 labels" in document["parts"]["answers"]
         assert asked(url, "/livez").code == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka.admin import AdminClient
 from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.clients import CLIENTS, CONSUMER
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     )
     from abers_connectors.runtime.watchdog import Watchdog
 
-__all__ = ["Reading", "member", "out_of_reach", "settled", "transport", "writer"]
+__all__ = ["Reading", "member", "out_of_reach", "seats", "settled", "transport", "writer"]
 
 SESSION = 300  # seconds: no machine is so slow that a member seems to be gone meanwhile
 
@@ -97,6 +98,14 @@ def settled(*groups: Consumer, owned: int) -> list[GroupMembership]:
         count = sum(len(one.assigned) for one in found)
         if count == owned and all(one.group_metadata and one.assigned for one in found):
             return found
+
+
+def seats(broker: Broker, topic: str) -> set[str | None]:
+    """Return the names of the members that a broker keeps a seat for."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    group = f"group-of-{topic}"
+    found = admin.describe_consumer_groups([group])[group].result()
+    return {one.group_instance_id for one in found.members}
 
 
 class Reading:

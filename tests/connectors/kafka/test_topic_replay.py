@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from kafka import TopicPartition
-from tests.connectors.dashboard.pages import Listening
+from tests.connectors.dashboard.pages import Listening, tiles
 from tests.connectors.kafka.brokers import PATIENCE, Message
 from tests.connectors.kafka.streams import START, labels_of, observations, oracle, written
 from tests.connectors.keys import KEY
@@ -104,12 +104,36 @@ def test_a_file_is_as_if_all_had_been_processed_in_order(
     assert summary["dead_letters"] == {}
 
 
+def test_labels_that_never_come(broker: Broker, tmp_path: Path, invoke: Invoke) -> None:
+    """Observations whose labels never come are predicted, and wait at the end."""
+    seen = observations(300, PARTITIONS)
+    labels = labels_of(seen)[:250]
+    stage = Stage(broker, tmp_path, seen, labels)
+    ran = invoke("replay", "abers.toml", "--output", "out.jsonl", "--json")
+    assert ran.code == 0, ran.err
+    _, expected = oracle(seen, labels, stage.config().settings(), PARTITIONS)
+    assert (tmp_path / "out.jsonl").read_bytes().splitlines() == [line for _, line in expected]
+    summary = json.loads(ran.out)
+    assert (summary["observations"], summary["labels"], summary["waiting"]) == (300, 250, [50, 0])
+    assert summary["dead_letters"] == {}
+
+
+def test_a_topic_of_labels_without_any(broker: Broker, tmp_path: Path, invoke: Invoke) -> None:
+    """Without any label all observations are predicted, and the table says that none came."""
+    seen = observations(60, PARTITIONS)
+    Stage(broker, tmp_path, seen, [])
+    ran = invoke("replay", "abers.toml", "--output", "out.jsonl")
+    assert ran.code == 0, ran.err
+    assert len((tmp_path / "out.jsonl").read_bytes().splitlines()) == 60
+    assert "No label has arrived" in ran.err
+
+
 def test_predictions_go_to_standard_output_by_default(stage: Stage, invoke: Invoke) -> None:
     """The table goes to standard error; the topic of the service stays empty."""
     ran = invoke("replay", "abers.toml")
     assert ran.code == 0
     assert len(ran.out.splitlines()) == 300
-    assert "observations" in ran.err
+    assert "300 predictions, 300 labels" in ran.err
     assert stage.broker.consume(stage.topics["predictions"]) == []
 
 
@@ -550,11 +574,6 @@ def page_of(process: subprocess.Popen[bytes]) -> Listening:
     return Listening(line.split()[-1].decode().rstrip("/"))
 
 
-def tiles_of(page: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """Return value and note of each tile."""
-    return {one["name"]: (one["value"], one["note"]) for one in page["tiles"]}
-
-
 @pytest.mark.parametrize("from_", ["observations", "changelog"])
 def test_a_page_shows_what_came_of_it(
     served: Served,
@@ -577,14 +596,13 @@ def test_a_page_shows_what_came_of_it(
     assert b"until Ctrl-C" in err
     assert sorted(lines) == sorted(values)
     assert page["title"] == "abers.toml"
-    assert {one["name"] for one in page["models"]} == {"m0", "m1", "m2"}
-    tiles = tiles_of(page)
-    assert tiles["Events"] == ("600", "100 % of the stream")
-    assert tiles["Pending"] == ("0", "observations without a label")
+    for name in ("m0", "m1", "m2"):
+        assert f">{name}</a>" in page["parts"][":models"]
+    found = tiles(page)
+    assert found["observations; 100 % of the stream"] == "300"
+    assert found["wait for a label"] == "0"
     most = max(Counter(one.event.model for one in stream[1]).values())
-    (scores,) = (one for one in page["cards"] if one["name"] == "scores")
-    assert f"Means over {most} labels" in scores["description"]
-    assert {"reliability", "over-brier", "evidence"} <= {one["name"] for one in page["cards"]}
+    assert f"{most} of 200 labels" in page["parts"]["answers"]
 
 
 def test_a_page_moves_while_time_passes(
@@ -598,13 +616,13 @@ def test_a_page_moves_while_time_passes(
             page = listening.page()
             assert page["phase"] != "ended"
             if page["phase"] == "live":
-                seen.append(tiles_of(page)["Events"])
+                seen.append(next((one, name) for name, one in tiles(page).items()))
     process.send_signal(signal.SIGINT)
     process.communicate()
     counts = [int(count) for count, _ in seen]
     assert counts == sorted(counts)
-    assert counts[-1] < 600
-    assert "100 % of the stream" not in {share for _, share in seen}
+    assert counts[-1] < 300
+    assert all("100 % of the stream" not in name for _, name in seen)
     assert not (stage.folder / "out.jsonl").exists()
 
 

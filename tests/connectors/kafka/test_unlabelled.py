@@ -1,4 +1,4 @@
-"""Labels that are assumed since they do not come, by a service on a real broker."""
+"""Labels that do not come, or are assumed then, by a service on a real broker."""
 
 from __future__ import annotations
 
@@ -32,6 +32,26 @@ def kill(served: Served) -> None:
             assert process.poll() is None, process.communicate()[1].decode()
             time.sleep(0.01)
         process.kill()
+
+
+def test_labels_that_never_come(
+    broker: Broker, tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """Observations without a label are predicted and expire; neither is a dead letter."""
+    served = Served(broker, tmp_path, start)
+    served.configure("limits.label_timeout = '30s'")
+    served.produce(OBSERVATIONS, LABELS)
+    served.serve()
+    processors, expected = oracle(OBSERVATIONS, LABELS, served.config().settings(), PARTITIONS)
+    with served.log() as look:
+        for task, processor in zip(look.tasks(), processors, strict=True):
+            assert task.processor.state_bytes() == processor.state_bytes()
+    found = [one.value for one in broker.consume(served.topics["predictions"])]
+    assert sorted(found) == sorted(line for _, line in expected)
+    assert len(found) == len(OBSERVATIONS)
+    assert len(broker.consume(served.topics["outcomes"])) == len(LABELS)
+    assert broker.consume(served.topics["dead_letters"]) == []
+    assert sum(one.counters["expired"] for one in processors) > 0
 
 
 def test_labels_are_assumed_once_through_a_kill_and_the_loss_of_all_snapshots(

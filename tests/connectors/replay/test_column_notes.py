@@ -70,7 +70,7 @@ def test_the_page_of_a_report_has_the_notes(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize("factor", [100, -3])
 def test_scores_beyond_probabilities_are_named_first(invoke: Invoke, factor: float) -> None:
-    """The first lines have the ends of the scores, and how the raw verdict is had."""
+    """The first lines have the ends of the scores, and how they get a verdict."""
     write(lambda p, y: (factor * p, y))
     ran = invoke("replay", "s.csv", "--delay", "0")
     assert BEYOND in ran.err
@@ -79,12 +79,24 @@ def test_scores_beyond_probabilities_are_named_first(invoke: Invoke, factor: flo
     assert (float(low), float(high)) == pytest.approx(ends, abs=abs(factor) * 0.02)
 
 
+@pytest.mark.parametrize("bad", ["nan,1\n", "x,1\n", ",1\n", "0.5,maybe\n"])
+def test_a_bad_row_does_not_put_scores_beyond_probabilities(invoke: Invoke, bad: str) -> None:
+    """Scores that lie in [0, 1] are not said to lie beyond it where another row is bad."""
+    write(lambda p, y: (p, y))
+    with Path("s.csv").open("a") as file:
+        file.write(bad)
+    ran = invoke("replay", "s.csv", "--delay", "0")
+    assert ran.code == 1
+    assert "s.csv line 302: " in ran.err
+    assert "beyond" not in ran.err
+
+
 def test_what_is_declared_is_not_in_doubt(invoke: Invoke) -> None:
-    """Right scores, and declared logits, have a raw verdict and no note."""
+    """Right scores, and declared logits, have an answer about the model and no note."""
     write(lambda p, y: (p, y))
     assert json.loads(invoke("replay", "s.csv", "--delay", "0", "--json").out)["notes"] == []
     write(lambda p, y: (math.log(p / (1 - p)), y))
     words = ("replay", "s.csv", "--delay", "0", "--scores", "logit")
     ran = invoke(*words)
-    assert "raw scores" in ran.err
+    assert "Raw scores are no probabilities" not in ran.out
     assert "have no verdict" not in ran.err

@@ -86,6 +86,14 @@ def test_models_and_times(tmp_path: Path, bucket: str) -> None:
         assert replay(tmp_path, name, *words) == expected
 
 
+@pytest.mark.parametrize("words", [("--model", "m7"), ("--since", str(START + 10**9))])
+def test_a_part_without_observations(tmp_path: Path, words: tuple[str, str]) -> None:
+    """A replay of no observation names every option that chooses them, as any may be at fault."""
+    pq.write_table(history(20), tmp_path / "one.parquet")
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "one.parquet"), *words])
+    assert "No observation fits --model, --since and --until." in result.output
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

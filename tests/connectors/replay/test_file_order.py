@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,28 @@ def test_a_verdict_ends_after_it_began(invoke: Invoke) -> None:
     (raw, _) = json.loads(ran.out)["verdicts"]
     assert raw["status"] != "no miscalibration found"
     assert raw["since"] < raw["until"]
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.jsonl", "s.parquet"])
+def test_a_log_that_is_newest_first_is_sorted(invoke: Invoke, name: str) -> None:
+    """Observations and labels as rows of their own, newest first, give what the log gives."""
+    rows = [{**row, "time": START + HOUR * n, "model": "m"} for n, row in enumerate(history())]
+    scored = [{**row, "score": row["score"] ** 6, "label": None} for row in rows]
+    labels = [{**row, "score": None, "time": row["time"] + 9 * HOUR // 2} for row in rows]
+    log = sorted([*scored, *labels], key=lambda row: row["time"])
+    text = [{k: "" if v is None else v for k, v in row.items()} for row in log]
+    found = []
+    for order in (1, -1):
+        write(name, (text if name == "s.csv" else log)[::order])
+        Path("c.toml").write_text(CONFIG.format(keys="").replace("s.csv", name))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ran = invoke("run", "c.toml", "--json")
+        assert ran.code == 0, ran.err
+        assert [SORTED in str(one.message) for one in caught] == [True] * (order < 0)
+        found.append((Path("o.jsonl").read_bytes(), json.loads(ran.out)["verdicts"]))
+    assert found[0] == found[1]
+    assert found[0][1][0]["since"] < found[0][1][0]["until"]
 
 
 def test_the_sentence_stands_once_on_standard_error(tmp_path: Path) -> None:

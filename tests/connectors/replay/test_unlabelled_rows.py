@@ -10,6 +10,7 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.connectors.sources.lakes import local_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +81,27 @@ def test_rows_without_labels_are_predicted(
 ) -> None:
     """The newest rows of a history have no label, and the summary says how many."""
     ran = invoke("replay", write(name, history()), *words, "-o", "o.jsonl", "--json")
+    assert ran.code == 0, ran.err
+    assert predicted() == [f"a{i}" for i in range(ROWS)]
+    summary = json.loads(ran.out)
+    assert (summary["unlabelled"], summary["labels"]) == (ROWS - KNOWN, KNOWN)
+    assert summary["waiting"] == [ROWS - KNOWN, 0]
+    assert summary["notes"] == [SENTENCE]
+
+
+@pytest.mark.parametrize("words", [(), ("--delay", "3")])
+def test_rows_of_iceberg_without_labels_are_predicted(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """The newest rows of an Iceberg table have no label, whether a file has any label or none."""
+    rows = history()
+    schema = pa.Table.from_pylist(rows).schema
+    with local_catalog(tmp_path, monkeypatch) as catalog:
+        table = catalog.create_table("risk.history", schema)
+        for part in (rows[:30], rows[30:KNOWN], rows[KNOWN:]):
+            table.append(pa.Table.from_pylist(part, schema))
+        name = "iceberg://local/risk.history"
+        ran = invoke("replay", name, *words, "-o", "o.jsonl", "--json")
     assert ran.code == 0, ran.err
     assert predicted() == [f"a{i}" for i in range(ROWS)]
     summary = json.loads(ran.out)

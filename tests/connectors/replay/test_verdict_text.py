@@ -1,4 +1,4 @@
-"""Verdicts as sentences and as JSON has them."""
+"""Verdicts as JSON has them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from tests.engine.stream.test_verdicts import monitor_of, settings, stream
 
 from abers.stream import Processor
 from abers_connectors.replay.summary import summarize
-from abers_connectors.replay.verdict_text import loss_record, verdict_record, verdict_sentences
-
-
-def test_a_sentence_for_each_verdict() -> None:
-    """There is one for raw scores, one for what is served, and one for calibration."""
-    processor = Processor(settings())
-    processor.process_batch(stream(0.5, 600))
-    found = verdict_sentences(monitor_of(processor))
-    assert [*found] == ["raw scores", "served probabilities", "calibration"]
-    assert [one.sentence for one in monitor_of(processor).verdicts] == [*found.values()][:2]
+from abers_connectors.replay.verdict_text import loss_record, verdict_record
 
 
 def test_records_have_the_numbers_of_the_sentences() -> None:

@@ -18,6 +18,7 @@ from tests.engine.stream.damage import require_unchanged_or_broken
 from abers import ParameterError, StateError
 from abers.serialization import seal
 from abers.stream import Events, JournalEntry, Observation, Processor
+from abers.stream.join import LATER_COUNTERS
 from abers_connectors.runtime import changelog
 from abers_connectors.runtime.changelog import MAGIC, Assembler, ChangelogRecord, encode
 from abers_connectors.runtime.checkpoint import Checkpoint
@@ -267,7 +268,7 @@ def test_golden(path: Path) -> None:
     """A changelog of every released format leads to the state of the release."""
     expected = json.loads(path.with_suffix(".json").read_text())
     found = released.lived(released.frames(path.read_bytes()))
-    assert found["counters"] == expected["counters"]
+    expected["counters"] |= dict.fromkeys(LATER_COUNTERS, 0)  # newer than the file
     if path != released.present():  # other formats may write the state otherwise
         found["state"] = expected["state"]
     assert found == expected

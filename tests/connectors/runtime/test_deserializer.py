@@ -80,6 +80,17 @@ def test_a_record_may_be_as_large_as_allowed() -> None:
     assert decoded(Read(GOOD), max_record_bytes=len(GOOD) - 1).dead
 
 
+def test_records_of_any_size_come_in_their_order() -> None:
+    """What is too much to be decoded together is decoded in parts, each record once."""
+    sizes = [1 << 19, 10, 1 << 18, 1 << 18, 1 << 18, 900_000, 10, 10]
+    values = [written(id=str(n), time=n, score=0.5) + b" " * size for n, size in enumerate(sizes)]
+    values[4] = b"{" + values[4]
+    found = decoded(*map(Read, values))
+    assert list(found.rows) == [0, 1, 2, 3, 5, 6, 7]
+    assert [event.id for event in found.events] == [str(row) for row in found.rows]
+    assert [(row, reason) for row, reason, _ in found.dead] == [(4, "bad-json")]
+
+
 def test_a_bad_label() -> None:
     """A record of the topic of labels is a label, or a dead letter."""
     label = written(id="a", time=7, label="maybe")

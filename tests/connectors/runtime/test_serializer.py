@@ -227,7 +227,10 @@ def test_an_alarm_names_its_record() -> None:
         "log_threshold": alarm.log_threshold,
         "message": alarm.message,
     }
-    assert value_of(one) == {"v": 1} | alarm_fields | evidence | origin
+    names = ("fault", "since", "labels", "outcome", "promised", "came")
+    size = {name: getattr(alarm, name) for name in names}
+    assert value_of(one) == {"v": 1} | alarm_fields | evidence | size | origin
+    assert (size["fault"], size["outcome"]) == ("too high", "labels 1")
     assert row >= 400
 
 

@@ -12,6 +12,7 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from fastavro import schemaless_writer
 from fastavro.utils import generate_one
@@ -37,6 +38,7 @@ from abers_connectors.schemas.schema_cache import UnusableSchemaError
 
 MOMENT = dt.datetime(2026, 1, 31, 12, 30, 15, 250_000, dt.UTC)
 MILLISECONDS = 1_769_862_615_250
+AT = np.datetime64(MILLISECONDS, "ms")
 
 
 def decoded(schema: Any, value: Any, reads: frozenset[str] | None = None) -> Any:  # noqa: ANN401
@@ -66,9 +68,9 @@ def logical(kind: str, name: str, **more: int) -> dict[str, Any]:
         ({"type": "array", "items": "double"}, [0.5, 1.0], [0.5, 1.0]),
         ({"type": "map", "values": ["null", "long"]}, {"a": 1, "b": None}, {"a": 1, "b": None}),
         (avro_schema(("in", "long"), name="Inner"), {"in": 3}, {"in": 3}),
-        (logical("long", "timestamp-millis"), MOMENT, MILLISECONDS),
-        (logical("long", "timestamp-micros"), MOMENT, MILLISECONDS),
-        (logical("long", "timestamp-nanos"), MILLISECONDS * 10**6, MILLISECONDS),
+        (logical("long", "timestamp-millis"), MOMENT, AT),
+        (logical("long", "timestamp-micros"), MOMENT, AT),
+        (logical("long", "timestamp-nanos"), 10**6 * MILLISECONDS, AT),
         (
             logical("long", "local-timestamp-millis"),
             MOMENT.replace(tzinfo=None),

@@ -7,6 +7,7 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf.struct_pb2 import Struct
 from google.type import date_pb2
@@ -97,7 +98,7 @@ def test_values_become_those_of_json() -> None:
         "by_number": {"7": {"v": 1, "next": None}},
         "left": None,
         "right": 0,
-        "at": 1_700_000_000_123,
+        "at": np.datetime64(1_700_000_000_123, "ms"),
         "wrapped": 0.5,
         "wrapped_raw": "YQ==",
         "free": FREE,
@@ -146,7 +147,7 @@ def test_imported_files(schema_registry: str) -> None:
     assert schema.schema_type == "PROTOBUF"
     decode = protobuf_decoder(schema, client(schema_registry), frozenset("m"))
     body = bytes.fromhex("0a08 0a02 0805 1202 0801")
-    value = {"leaf": {"v": 5}, "at": 1000}
+    value = {"leaf": {"v": 5}, "at": np.datetime64(1000, "ms")}
     assert decode(b"\0" + number.to_bytes(4) + b"\0" + body) == {"m": value}
 
 

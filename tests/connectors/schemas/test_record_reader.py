@@ -45,6 +45,16 @@ message Event {
   optional int32 label = 4;
 }
 """
+EARLY_PROTO = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Event {
+  message Features { google.protobuf.Timestamp at = 1; }
+  string id = 1;
+  google.protobuf.Timestamp time = 2;
+  Features f = 3;
+}
+"""
 UNKNOWN = b"\0\x77\x35\x94\0abc"
 
 
@@ -167,6 +177,34 @@ def test_a_score_that_is_no_number(schema_registry: str) -> None:
         )
         assert [event.id for event in found.events] == ["b"]
         assert [reason for _, reason, _ in found.dead] == ["bad-score"]
+
+
+@pytest.mark.parametrize("unit", ["millis", "micros", "nanos", "local-millis", "protobuf"])
+def test_times_before_1973(unit: str, schema_registry: str) -> None:
+    """A time type is a moment in every year; in features and passed on it is milliseconds."""
+    early, zone = 365 * 86_400_000, {"input__timezone": "UTC"}
+    more: dict[str, Any] = {"input__fields": {"x": "f", "passthrough": ["f", "time"]}, **zone}
+    local = unit.startswith("local-")
+    if unit == "protobuf":
+        schema: Any = EARLY_PROTO
+        at = {"seconds": early // 1000}
+        number = registered(schema_registry, unique("s"), schema, "PROTOBUF")
+        value = protobuf(number, schema, id="a", time=at, f={"at": at})
+    else:
+        name = "local-timestamp-millis" if local else f"timestamp-{unit}"
+        kind = {"type": "long", "logicalType": name}
+        fields = avro_schema(("at", kind), name="Features")
+        schema = avro_schema(("id", "string"), ("time", ["null", kind]), ("f", fields))
+        number = registered(schema_registry, unique("s"), schema)
+        ticks = early * {"micros": 1000, "nanos": 10**6}.get(unit, 1)
+        value = avro(number, schema, {"id": "a", "time": ticks, "f": {"at": ticks}})
+    form = "protobuf" if unit == "protobuf" else "avro"
+    found = decoded(schema_registry, value, input__format=form, **more)
+    assert not found.dead
+    shown = "1971-01-01T00:00:00" if local else early
+    extra = {"f": {"at": shown}, "time": shown}
+    assert list(found.events) == [Observation("a", early, x={"at": shown}, extra=extra)]
+    json.dumps(extra)
 
 
 def test_nested_fields_and_metadata(schema_registry: str) -> None:

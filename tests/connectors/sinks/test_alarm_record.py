@@ -55,11 +55,10 @@ def test_a_run_tells_its_alarms(invoke: Invoke, config: Path) -> None:
 
 
 def test_a_run_says_its_alarms(invoke: Invoke, config: Path) -> None:
-    """The table counts alarms, and each has a sentence."""
+    """An alarm stands above the answers, with its labels."""
     assert config.exists()
     ran = invoke("run", "abers.toml")
-    assert "alarms" in ran.err
-    assert "Alarm: model 'm': the served probabilities are " in ran.err
+    assert re.match(r"! event time \d+: calibrated is too (high|low)\. Since event time ", ran.out)
 
 
 def test_a_replay_tells_nobody_else(invoke: Invoke, config: Path) -> None:
@@ -73,15 +72,14 @@ def test_a_replay_tells_nobody_else(invoke: Invoke, config: Path) -> None:
 
 
 def test_a_run_without_alarms(invoke: Invoke, config: Path, tmp_path: Path) -> None:
-    """Without an alarm there is no row, and an empty list."""
+    """Without an alarm there is no sentence, and an empty list."""
     records = (tmp_path / "in.jsonl").read_bytes().splitlines()[:300]
     (tmp_path / "in.jsonl").write_bytes(b"\n".join(records))
     assert config.exists()
     assert json.loads(invoke("run", "abers.toml", "--json").out)["alarms"] == []
-    said = invoke("run", "abers.toml").err
-    assert re.search(r"alarm +quiet", said)
-    assert "Alarm:" not in said
-    assert "alarms" not in said
+    said = invoke("run", "abers.toml").out
+    assert "Calibrated" in said
+    assert "is too" not in said
 
 
 def test_evidence_that_is_infinite() -> None:

@@ -172,6 +172,7 @@ FIRST = observation("first") + b"\n"
 
 @example(FIRST + b'{"id":"\\ud800","time":0,"score":0.5}', "dead-letter")
 @example(b"\xef\xbb\xbf\r\n \n{}", "dead-letter")
+@pytest.mark.filterwarnings("ignore:.* after a row of ")
 @example(b"", "dead-letter")
 @given(
     st.builds(

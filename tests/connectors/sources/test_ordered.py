@@ -150,7 +150,7 @@ def test_late_labels_are_in_order() -> None:
     events: list[Event] = [Observation("a", 1), Observation("b", 9), Label("a", 3), Label("b", 2)]
     mixed = OrderedSource(MemorySource(events), remedy)
     assert ids(mixed.batches()) == ["a", "b", "a", "b"]
-    alone = OrderedSource(MemorySource(events[2:]), remedy, labels=True)
+    alone = OrderedSource(MemorySource(events[2:]), remedy, counted="labels")
     assert ids(alone.batches()) == ["b", "a"]
 
 

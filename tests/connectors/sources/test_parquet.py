@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ import pytest
 from abers import ParameterError, RecordError
 from abers.stream.events import Label, Observation
 from abers.stream.fields import Fields
+from abers.stream.schema_columns import Readers
+from abers.stream.times import TimeReader
 from abers_connectors.sources import parquet_bounds
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from abers_connectors.sources.base import Batch
 
 TIME = 1_700_000_000_123
+TICKS = ("s", "ms", "us", "ns")
 MOMENT = datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC)
 
 
@@ -71,6 +74,113 @@ def test_types_of_columns(tmp_path: Path, changed: dict[str, Any]) -> None:
     assert type(batch.events[0].time) is int
     assert batch.origin(1).where == f"{tmp_path / 'x.parquet'} row 2"
     assert json.loads(batch.origin(1).raw)["id"] == "b"
+
+
+EARLY = [datetime(1960, 2, 29), datetime(1970, 1, 1), datetime(1971, 6, 1), datetime(1973, 3, 2)]  # noqa: DTZ001
+DATES = pa.array(EARLY).cast(pa.date32())
+MILLISECONDS = [-310_521_600_000, 0, 44_582_400_000, 99_878_400_000]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        *(pa.array(EARLY, pa.timestamp(unit, zone)) for unit in TICKS for zone in ("UTC", None)),
+        pa.array(EARLY, pa.timestamp("us", "Asia/Tokyo")),
+        pa.array(EARLY, pa.timestamp("ms", "UTC")).dictionary_encode(),
+        pa.array(EARLY, pa.timestamp("ms")).dictionary_encode(),
+        pa.array(EARLY, pa.timestamp("ns", "UTC")).cast(pa.timestamp("us", "UTC")),
+        DATES,
+        pa.array(EARLY).cast(pa.date64()),
+        pa.array([one.isoformat() for one in EARLY]),
+    ],
+    ids=lambda times: str(times.type),
+)
+def test_times_before_1973(tmp_path: Path, times: Any) -> None:  # noqa: ANN401
+    """Dates before March 1973 are times of events and of labels, in a column of every type."""
+    size = range(len(EARLY))
+    columns = {"id": [*map(str, size)], "time": times, "at": times, "score": [0.5 for _ in size]}
+    columns["label"] = [1 for _ in size]
+    options = SourceOptions(
+        kind="labelled",
+        fields=Fields(label_time="at", passthrough=["time"]),
+        readers=Readers.binary()._replace(time=TimeReader(UTC)),
+    )
+    (tmp_path / "parts").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "parts/x.parquet")
+    for name in ("parts/x.parquet", "parts"):
+        (batch,) = open_source(str(tmp_path / name), options).batches()
+        assert not batch.bad
+        assert batch.events.times.tolist() == MILLISECONDS
+        assert batch.events.awaited_times is not None
+        assert batch.events.awaited_times.tolist() == MILLISECONDS
+
+
+def test_a_local_time_is_shown_as_a_date(tmp_path: Path) -> None:
+    """A message has the time as people write it, and not as Python does."""
+    local, none = "has no UTC offset", "is not a time"
+    for times, text, problem in (
+        (pa.array(EARLY), "1960-02-29 00:00:00", local),
+        (DATES, "1960-02-29", local),
+        (pa.array([time(1, 30)]), "01:30:00", none),
+        (pa.array([timedelta(minutes=90)]), "1:30:00", none),
+    ):
+        (batch,) = read(tmp_path, {"id": ["a"], "time": times[:1], "score": [0.5]})
+        assert batch.bad[0].detail.startswith(f"time '{text}' {problem}")
+
+
+def test_a_time_that_is_passed_on(tmp_path: Path) -> None:
+    """A time with a zone is repeated, and shown of a bad row, as whole milliseconds."""
+    times = pa.array([*EARLY[:1], None], pa.timestamp("us", "UTC"))
+    columns = {"id": [None, "b"], "time": [5, 6], "score": [0.5, 0.5], "since": times}
+    (batch,) = read(tmp_path, columns, passthrough=["since"])
+    assert json.loads(batch.bad[0].origin.raw)["since"] == MILLISECONDS[0]
+    (batch,) = read(tmp_path, columns | {"id": ["a", "b"]}, passthrough=["since"])
+    assert [event.extra for event in batch.events] == [{"since": MILLISECONDS[0]}, None]  # type: ignore[union-attr]
+
+
+def test_a_time_after_the_calendar(tmp_path: Path) -> None:
+    """A timestamp that no date has is a bad record, shown as the number that it is."""
+    far = 10**17
+    times = pa.array([5, far]).cast(pa.timestamp("ms", "UTC"))
+    (batch,) = read(tmp_path, {"id": ["a", "b"], "time": times, "score": [0.5, 0.5]})
+    assert batch.events.ids.tolist() == ["a"]
+    (bad,) = batch.bad
+    assert (bad.row, bad.reason) == (1, "bad-time")
+    assert json.loads(bad.origin.raw)["time"] == far
+
+
+@pytest.mark.parametrize("far", [10**15, 10**17, -(10**15)])
+@pytest.mark.parametrize("kind", ["timestamp", "date32", "duration", "in a struct", "in a list"])
+def test_a_value_after_the_calendar(tmp_path: Path, kind: str, far: int) -> None:
+    """A date, a local time or a span that Python has not costs its row, and no other."""
+    moments = pa.array([5, far]).cast(pa.timestamp("ms", "UTC"))
+    fields: dict[str, Any] = {"time": "at.t"} if kind == "in a struct" else {"time": "at"}
+    at = {
+        "timestamp": moments.cast(pa.timestamp("ms")),
+        "date32": pa.array([5, -(2**31) if far < 0 else 2**31 - 1], pa.int32()).cast(pa.date32()),
+        "duration": pa.array([5, 90 * far]).cast(pa.duration("ms")),
+        "in a struct": pa.StructArray.from_arrays([moments], ["t"]),
+        "in a list": pa.ListArray.from_arrays([0, 1, 2], moments),
+    }[kind]
+    columns = {"id": ["a", "b"], "at": at, "score": [0.5, 0.5], "time": [5, 6]}
+    if kind in {"duration", "in a list"}:
+        fields = {"passthrough": ["at"]}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    readers = Readers.binary()._replace(time=TimeReader(UTC))
+    options = SourceOptions(fields=Fields(**fields), readers=readers)
+    (batch,) = open_source(str(tmp_path / "x.parquet"), options).batches()
+    assert batch.events.ids.tolist() == ["a"]
+    assert [(one.row, one.reason) for one in batch.bad] == [(1, "not-utf8")]
+    assert "a value of the row is not a valid string or time" in batch.bad[0].detail
+
+
+@pytest.mark.parametrize("field", ["id", "score", "label"])
+def test_a_date_in_a_wrong_column_is_shown_as_a_date(tmp_path: Path, field: str) -> None:
+    """A message has the date as people write it."""
+    columns: dict[str, Any] = {"id": ["a"], "time": [5], "score": [0.5], "label": [1]}
+    for dates, text in ((DATES, "'1960-02-29'"), (pa.array(EARLY), "'1960-02-29 00:00:00'")):
+        (batch,) = read(tmp_path, columns | {field: dates[:1]}, "labelled")
+        assert text in batch.bad[0].detail
 
 
 def test_whole_numbers_as_ids(tmp_path: Path) -> None:
@@ -202,7 +312,7 @@ def test_a_file_that_is_damaged(tmp_path: Path) -> None:
         whole[:middle] + bytes(99_999) + whole[middle + 99_999 :],
     ):
         path.write_bytes(data)
-        with pytest.raises(RecordError, match=r"x\.parquet after row \d+: "):
+        with pytest.raises(RecordError, match=r"x\.parquet after row \d+: .*(write|rewrite|copy)"):
             list(open_source(str(path), SourceOptions()).batches())
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import pickle
+import sys
+from copy import deepcopy
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,6 +16,9 @@ from tests.engine.cases import OPTIONS, Stream, aging, check, stream, taught
 
 from abers import InputError, NotHeldError, ScoreError, VennAbers, VennInterval, WeightError
 from abers.arrays import LEARN, PREDICT, REMOVE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EVERY_RULE = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 Pairs = tuple[list[float], list[float]]
@@ -313,6 +320,74 @@ def test_many_predictions_equal_single_ones(
     p0, p1 = calibrator.predict_many(queries)
     pairs = [calibrator.predict_one(score) for score in queries.tolist()]
     assert list(zip(p0.tolist(), p1.tolist(), strict=True)) == pairs
+
+
+@pytest.mark.native  # the reference has no table, and takes minutes
+@pytest.mark.parametrize("options", [{}, {"window": 990}, {"max_age": 1e3}, {"half_life": 200.0}])
+def test_predictions_follow_every_change(options: dict[str, Any]) -> None:
+    """Between any two changes, of any kind, batch after batch is what single predictions are."""
+    calibrator, data = VennAbers(**options), stream(options, 1_100)
+    queries = stream(options, 100, seed=1).scores
+    times = None if data.times is None else data.times[40:1_000]
+    changes: list[Callable[[], object]] = [
+        *(partial(learn, calibrator, data, i) for i in range(40)),
+        lambda: calibrator.learn_many(data.scores[40:1_000], data.labels[40:1_000], times=times),
+        *(partial(learn, calibrator, data, i) for i in range(1_000, 1_005)),
+        lambda: calibrator.predict_one(0.5, **keywords(data, 1_099)),  # moves what is too old
+        lambda: calibrator.predict_one(0.5, weight=0.3),
+    ]
+    if not options:
+        changes.append(lambda: calibrator.remove_one(float(data.scores[40]), int(data.labels[40])))
+    for change in changes:
+        change()
+        pairs = [calibrator.predict_one(score) for score in queries.tolist()]
+        for _ in range(3):
+            p0, p1 = calibrator.predict_many(queries)
+            assert list(zip(p0.tolist(), p1.tolist(), strict=True)) == pairs
+        check(calibrator)
+
+
+def size_of(calibrator: VennAbers) -> int:
+    """Return the bytes of what a calibrator holds."""
+    return sys.getsizeof(calibrator._held)  # noqa: SLF001 - C++ tells its size
+
+
+@pytest.mark.native
+def test_a_table_between_two_labels_is_small_and_no_state() -> None:
+    """The second batch leaves a table of at most 24 bytes a score, until the next label.
+
+    It is neither saved nor copied.
+    """
+    calibrator, n = VennAbers(), 20_000
+    scores = np.random.default_rng(0).permutation(n) / n
+    labels = (np.random.default_rng(1).random(n) < scores).astype(int)
+    calibrator.learn_many(scores, labels)
+    plain, saved = size_of(calibrator), calibrator.to_bytes()
+    queries = np.linspace(-1, 2, MANY)
+    calibrator.predict_many(queries)
+    assert size_of(calibrator) == plain
+    calibrator.predict_many(queries)
+    assert plain < size_of(calibrator) <= plain + 24 * (n + 1)
+    assert calibrator.to_bytes() == saved
+    for copied in (deepcopy(calibrator), pickle.loads(pickle.dumps(calibrator))):  # noqa: S301 - ours
+        assert size_of(copied) == size_of(VennAbers.from_bytes(saved)) < size_of(calibrator)
+    calibrator.learn_one(0.5, 1)
+    assert size_of(calibrator) <= plain + 64
+
+
+@pytest.mark.native
+def test_labels_between_batches_do_not_make_table_after_table() -> None:
+    """A table is made again only after as much work as it takes, however labels come."""
+    calibrator, n = VennAbers(), 20_000
+    calibrator.learn_many(np.arange(n) / n, np.arange(n) % 3 == 0)
+    queries, made = np.linspace(0, 1, MANY), []
+    for i in range(20):
+        before = size_of(calibrator)
+        calibrator.predict_many(queries)
+        calibrator.predict_many(queries)
+        made.append(size_of(calibrator) > before)
+        calibrator.learn_one(i / 20, 1)
+    assert made == [i % 7 == 0 for i in range(20)]  # 7 rounds of 401 steps: an eighth of the labels
 
 
 @EVERY_RULE

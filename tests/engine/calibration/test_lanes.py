@@ -141,7 +141,7 @@ def test_lanes_are_those_of_a_plain_list(seed: int) -> None:
 
 def test_identical_experts_give_their_forecast() -> None:
     """Where all experts say the same, labels change neither the forecast nor whom it trusts."""
-    lanes, rng = Lanes(PRIOR), random.Random(1)  # noqa: S311 - no secret
+    lanes, rng = Lanes(PRIOR, len(PRIOR)), random.Random(1)  # noqa: S311 - no secret
     for number in range(300):
         p = rng.uniform(1e-6, 1.0 - 1e-6)
         forecasts = [p] * len(PRIOR)
@@ -155,7 +155,7 @@ def test_identical_experts_give_their_forecast() -> None:
 
 def test_weights_are_the_exact_products() -> None:
     """The weights of a lane are the prior times all likelihoods, in fractions."""
-    lanes, rng = Lanes([0.5, 0.5]), random.Random(2)  # noqa: S311 - no secret
+    lanes, rng = Lanes([0.5, 0.5], 2), random.Random(2)  # noqa: S311 - no secret
     exact = [Fraction(1, 2)] * 2
     for number in range(50):
         likelihoods = [rng.randrange(1, 64) / 64 for _ in range(2)]

@@ -44,6 +44,25 @@ def history(rows: int, models: int, seed: int = 1) -> pa.Table:
     return table.take(np.lexsort((observed, table.column("time").to_numpy())))
 
 
+def unlabelled(table: pa.Table, since: int) -> pa.Table:
+    """Return a history whose observations from some time on have labels that never came."""
+    known = table.column("label").is_valid().to_numpy()
+    late = table.column("time").to_numpy() >= since + 50_000
+    return table.filter(pa.array(~(known & late)))
+
+
+def beside(table: pa.Table) -> pa.Table:
+    """Return observations of a history with their labels and the times of these beside them."""
+    rows = table.to_pylist()
+    labels = {row["id"]: row for row in rows if row["label"] is not None}
+    found = [row for row in rows if row["label"] is None]
+    for row in found:
+        label = labels.get(row["id"])
+        row["label"], row["label_time"] = (label["label"], label["time"]) if label else (None, None)
+    fields = [*table.schema, pa.field("label_time", pa.int64())]
+    return pa.Table.from_pylist(found, pa.schema(fields))
+
+
 def write_files(table: pa.Table, folder: Path, files: int) -> None:
     """Write a history in files that follow each other in time."""
     folder.mkdir()
@@ -53,7 +72,8 @@ def write_files(table: pa.Table, folder: Path, files: int) -> None:
 
 def by_one_processor(table: pa.Table, settings: Settings) -> dict[str, dict[str, list[Any]]]:
     """Return the outputs of one processor, by kind and model."""
-    outputs = Processor(settings).process_batch(Events.from_arrow(table).by_time())
+    events = Events.from_arrow(table, settings=settings).by_time()
+    outputs = Processor(settings).process_batch(events)
     return by_model([outputs.to_arrow()])
 
 

@@ -21,6 +21,7 @@ from tests.engine.engines.histories import (
     by_one_processor,
     history,
     read_result,
+    unlabelled,
     write_files,
 )
 
@@ -130,6 +131,33 @@ def test_errors_come_back_whole(engine: str, tmp_path: Path) -> None:
     assert re.match(
         r"abers.exceptions.ParameterError: .*part-[01].parquet: there is no column time for", last
     )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+def test_labels_that_never_come(engine: str, tmp_path: Path) -> None:
+    """Observations without a label are predicted as by one processor, on workers too."""
+    table = unlabelled(history(600, 7), since=300_000)
+    write_files(table, tmp_path / "data", 3)
+    words = [sys.executable, "-W", "ignore", "-m", "benchmarks.clusters", engine]
+    subprocess.run([*words, tmp_path / "data", tmp_path / "out"], cwd=ROOT, check=True)
+    assert read_result(tmp_path / "out") == by_one_processor(table, Settings())
+
+
+@pytest.mark.long
+def test_labels_that_never_come_to_a_data_frame() -> None:
+    """Observations of a Spark data frame without a label are predicted as by one processor."""
+    sql = pytest.importorskip("pyspark.sql")
+    session = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = session.getOrCreate()
+    table = unlabelled(history(600, 7), since=300_000)
+    rows = process_frame(spark.createDataFrame(table)).collect()
+    spark.stop()
+    found: dict[str, dict[str, list[Any]]] = {kind: {} for kind in KINDS}
+    for kind in KINDS:
+        name = kind.removesuffix("s")
+        add_rows(found[kind], [row[name].asDict() for row in rows if row["kind"] == name])
+    assert in_order(found) == in_order(by_one_processor(table, Settings()))
 
 
 @pytest.mark.long

@@ -107,7 +107,7 @@ def test_labels_beside_their_observations_wait_for_their_time(data: st.DataObjec
     table = table_of(rows)
     expected: dict[str, Any] = by_model([])
     if rows:
-        one = Processor(SETTINGS).process_batch(Events.from_arrow(table, fields))
+        one = Processor(SETTINGS).process_batch(Events.from_arrow(table, fields, SETTINGS))
         expected = by_model([one.to_arrow()])
     parts = data.draw(st.composite(cut)(table))
     size = data.draw(st.integers(1, 10))
@@ -175,11 +175,29 @@ def test_a_shared_learner_is_refused() -> None:
         [*process_history([history(10, 1)], settings)]
 
 
+def test_rows_that_are_no_events_stop_no_model() -> None:
+    """A label before its observation, and a row without a time, are dead letters with the model."""
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "time": 5, "model": "m", "score": 0.5, "label": 1, "known": 3},
+        {"id": "b", "time": None, "model": "m", "score": 0.5, "label": 1, "known": 9},
+        {"id": "c", "time": 6, "model": "m", "score": 0.5, "label": 1, "known": 7},
+    ]
+    (found,) = process_history([table_of(rows)], fields={"label_time": "known"})
+    dead = found.dead_letters.select(["reason", "where"]).to_pylist()
+    assert dead == [
+        {"reason": "bad-time", "where": "event 1 of model 'm'"},
+        {"reason": "missing-field", "where": "event 2 of model 'm'"},
+    ]
+    assert found.predictions.column("id").to_pylist() == ["c"]
+    assert found.outcomes is not None
+    assert found.outcomes.column("id").to_pylist() == ["c"]
+
+
 def test_mistakes_in_fields_name_the_model() -> None:
-    """A label before its observation is an error with the model."""
-    row = {"id": "a", "time": 5, "model": "m", "score": 0.5, "label": 1, "known": 3}
-    with pytest.raises(ParameterError, match="model 'm', in its rows up to 1: row 0: label_time 3"):
-        [*process_history([table_of([row])], fields={"label_time": "known"})]
+    """Fields that no column has are an error."""
+    row = {"id": "a", "time": 5, "model": "m", "score": 0.5}
+    with pytest.raises(ParameterError, match="model 'm', in its rows up to 1: there is no column"):
+        [*process_history([table_of([row])], fields={"score": "p"})]
 
 
 def test_memory_of_models_that_ended_is_freed() -> None:

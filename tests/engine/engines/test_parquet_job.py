@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.engine.engines.histories import (
+    beside,
     by_one_processor,
     history,
     read_result,
+    unlabelled,
     write_files,
 )
 
@@ -66,6 +69,18 @@ def test_any_shards_give_the_outputs_of_one_processor(
         2 * size, size * 49 // 50, size * 49 // 50, size // 50, totals.alarms
     )
     assert totals.alarms > 0 or size < 3_000
+    assert read_result(tmp_path / "out") == by_one_processor(table, SETTINGS)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("files", [1, 3])
+def test_labels_that_never_come(tmp_path: Path, files: int, *, together: bool) -> None:
+    """Observations without a label are predicted; whole files of them are no dead letters."""
+    table = unlabelled(history(600, 7), since=300_000)
+    fields = {"label_time": "label_time"} if together else None
+    write_files(beside(table) if together else table, tmp_path / "data", files)
+    totals = process(tmp_path / "data", tmp_path / "out", fields=fields)
+    assert (totals.predictions, totals.outcomes, totals.dead_letters) == (588, 294, 12)
     assert read_result(tmp_path / "out") == by_one_processor(table, SETTINGS)
 
 
@@ -238,8 +253,8 @@ def test_what_is_no_parquet_is_named(tmp_path: Path) -> None:
 
 def test_a_column_that_cannot_be_meant_is_named(tmp_path: Path) -> None:
     """A column of the wrong type is an error with the file, before any output."""
-    data = write(tmp_path / "data", rows_of("m", [1], time=["noon"]))
-    with pytest.raises(ParameterError, match=r"0\.parquet: column time for time is of type string"):
+    data = write(tmp_path / "data", rows_of("m", [1], time=[date(2026, 1, 1)]))
+    with pytest.raises(ParameterError, match=r"0\.parquet: column time for time is of type date32"):
         process(data, tmp_path / "out")
 
 

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles.grid_bets import GridBets
 
-from abers import LabelError, ParameterError, ScoreError, VennAbers
-from abers.calibration import log_merge
+from abers import LabelError, ParameterError, ScoreError
+from abers.backends import core
 from abers.monitoring import CalibrationEProcess, EDetector, Martingale, VerdictSequence
 from abers.monitoring.e_processes import EXPIRES, LEARNS, PREDICTS, EProcessSteps
 
@@ -82,14 +83,10 @@ class Oracle:
 
     def predict(self, forecast: float) -> None:
         """Bet from the labels so far."""
-        score, bets = round(forecast * 4096) / 4096, []
-        for window in (0, 1000):
-            bettor = VennAbers()
-            for one, label in self.learned[-window:]:
-                bettor.learn_one(one, label)
-            held, merged = len(bettor), bettor.predict_one(score).merged
-            bet = (held * merged + 100 * forecast) / (held + 100)
-            bets.append(min(max(bet, 2.0**-53), 1.0 - 2.0**-53))
+        bettor = GridBets()
+        for one, label in self.learned:
+            bettor.learn(one, label)
+        bets = [*bettor.bet(forecast)]
         self.kept.append(Kept(forecast, bets, left_out=self.came < self.least))
 
     def end(self, number: int, label: int | None) -> None:
@@ -100,7 +97,7 @@ class Oracle:
             return
         one.label, one.expired = label, label is None
         if label is not None:
-            self.learned.append((round(one.forecast * 4096) / 4096, label))
+            self.learned.append((one.forecast, label))
 
     def settled(self) -> list[Kept]:
         """Return the observations before the first that waits."""
@@ -385,17 +382,18 @@ def wealth(made: EProcessSteps, *, alpha: float = 0.05) -> CalibrationEProcess:
 
 def arrival_order(made: EProcessSteps) -> float:
     """Multiply factors as labels arrive, which is wrong: the largest log-wealth."""
-    predicts, values = made.kinds == PREDICTS, made.values[:, 0]
-    forecasts = np.empty(len(made.numbers))
-    forecasts[made.numbers[predicts]] = values[predicts]
-    forecasts = forecasts[made.numbers]
-    labels = np.where(predicts, 0, values).astype(int)
-    p0, p1 = VennAbers().run(made.kinds, np.rint(forecasts * 4096) / 4096, labels)
-    bets = np.empty(len(made.numbers))
-    bets[made.numbers[predicts]] = log_merge(p0, p1)[predicts]
-    q, p = bets[made.numbers], forecasts
-    factors = np.where(labels == 1, q / p, (1.0 - q) / (1.0 - p))[~predicts]
-    largest: float = max(np.cumsum(np.log(factors)).tolist())
+    bettor = core.GridBets()
+    known: dict[int, tuple[float, float]] = {}
+    wealth = largest = 0.0
+    steps = (made.kinds.tolist(), made.numbers.tolist(), made.values[:, 0].tolist())
+    for kind, number, value in zip(*steps, strict=True):
+        if kind == PREDICTS:
+            known[number] = value, bettor.bet(value)[0]
+            continue
+        p, q = known[number]
+        wealth += math.log(factor(q, p, int(value)))
+        largest = max(largest, wealth)
+        bettor.learn(p, value == 1.0)
     return largest
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special
+from tests.oracles import confidence_sequence
 
 from abers.exceptions import ParameterError
 from abers.monitoring import ConfidenceSequence
@@ -71,6 +72,25 @@ def test_boundary_is_the_root(v: float, alpha: float, scale: float) -> None:
     assert sequence.boundary(v, alpha) == pytest.approx(root, rel=1e-6)
     assert sequence.reaches(1.000_01 * root + 1e-9, v, alpha)
     assert not sequence.reaches(0.999_99 * root, v, alpha)
+
+
+@given(
+    s=st.floats(0, 1e4), v=st.floats(0, 1e5), alpha=st.floats(1e-12, 0.9), scale=st.floats(0.5, 20)
+)
+def test_the_core_equals_its_oracle(s: float, v: float, alpha: float, scale: float) -> None:
+    """Mixture, decision and boundary are those of plain Python, to the last bit."""
+    native = ConfidenceSequence(TIGHTEST, LEVEL, scale)
+    plain = confidence_sequence.ConfidenceSequence(TIGHTEST, LEVEL, scale)
+    assert native.log_mixture(s, v) == plain.log_mixture(s, v)
+    assert native.reaches(s, v, alpha) == plain.reaches(s, v, alpha)
+    assert native.boundary(v, alpha) == plain.boundary(v, alpha)
+
+
+@given(a=st.floats(1e-9, 1e9))
+def test_gamma_function(a: float) -> None:
+    """The logarithm of the gamma function is that of the library, but for rounding."""
+    found = confidence_sequence.log_gamma(a)
+    assert found == pytest.approx(math.lgamma(a), rel=1e-13, abs=1e-14 * max(a, 1.0))
 
 
 @given(s=st.floats(-1e6, 0.0), v=st.floats(0, 1e6))

@@ -11,13 +11,14 @@ from abers.monitoring.event_time import duration, event_time
     ("time", "text"),
     [
         (-5, "event time -5"),
-        (99_999_999_999, "event time 99,999,999,999"),
-        (100_000_000_000, "1973-03-03 09:46:40 UTC"),
+        (9_999_999_999, "event time 9,999,999,999"),
+        (10_000_000_000, "1970-04-26 17:46:40 UTC"),
+        (17_280_000_000, "1970-07-20 00:00:00 UTC"),
         (1 << 62, "event time 4,611,686,018,427,387,904"),
     ],
 )
 def test_event_time(time: int, text: str) -> None:
-    """A time is a date from 1973 on, as far as the calendar goes; else it is a number."""
+    """A time is a date from April 1970 on, as far as the calendar goes; else it is a number."""
     assert event_time(time) == text
 
 

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
+from tests.oracles import confidence_sequence, findings
 
-from abers.monitoring import ForecastGroup, ForecastGroups
+from abers.backends import core
+from abers.monitoring import ForecastGroup, VerdictSequence
 from abers.monitoring.findings import (
     FIRST_BIN,
     LOWER,
     NOT_FOUND,
     OVER_CONFIDENT,
+    STATUSES,
     TOO_HIGH,
     TOO_LOW,
     TRUSTWORTHY,
     UNDER_CONFIDENT,
     UPPER,
-    GroupFinding,
-    established,
-    find,
-    find_in,
-    margin,
 )
-from abers.monitoring.level_sums import LevelSums
+from abers.monitoring.forecast_groups import tolerances
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ALPHA = 0.025
 NOTHING = ForecastGroup(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -42,10 +44,16 @@ def group(side: str) -> ForecastGroup:
     return NOTHING if side == "-" else ForecastGroup(N, ONES[side], N / 2, SQUARES, LEAST, MOST)
 
 
+def find(groups: Sequence[ForecastGroup]) -> tuple[str, int, bool]:
+    """Return what groups show: the status, the group that shows it, and whether all is inside."""
+    status, shown, inside = core.find_groups(np.array(groups), ALPHA)
+    return STATUSES[status], shown, inside
+
+
 def found(whole: str, lower: str, upper: str, *bins: str) -> tuple[str, int]:
     """Return status and group of main groups and the first bins."""
     sides = [whole, lower, upper, *bins] + ["-"] * (10 - len(bins))
-    return find([group(one) for one in sides], ALPHA)[:2]
+    return find([group(one) for one in sides])[:2]
 
 
 @pytest.mark.parametrize(
@@ -95,11 +103,11 @@ def boundary(alpha: float) -> float:
 def test_levels(index: int, share: float) -> None:
     """A side of a main group has an eighth of alpha, one of a bin an eightieth."""
     bound = boundary(ALPHA * share)
-    assert margin(group("in"), index, ALPHA) == pytest.approx(bound, rel=1e-6)
+    assert core.margin(SQUARES, index, ALPHA) == pytest.approx(bound, rel=1e-6)
     for more, status in ((1.001, TOO_HIGH), (0.999, NOT_FOUND)):
         groups = [NOTHING] * 13
         groups[index] = group("open")._replace(observed=LEAST - more * bound)
-        assert find(groups, ALPHA).status == status
+        assert find(groups)[0] == status
 
 
 def test_inside_needs_both_sides() -> None:
@@ -108,62 +116,110 @@ def test_inside_needs_both_sides() -> None:
     for more, status in ((1.001, TRUSTWORTHY), (0.999, NOT_FOUND)):
         for observed in (LEAST + more * bound, MOST - more * bound):
             one = group("in")._replace(observed=observed)
-            assert find([one, one, one, *[NOTHING] * 10], ALPHA).status == status
+            assert find([one, one, one, *[NOTHING] * 10])[0] == status
 
 
 def test_established_tolerance() -> None:
     """The smallest tolerance of the grid is found within which all main groups are."""
-    groups = ForecastGroups(3.0)
-    groups.update([0.5] * 10_000, [1, 0] * 5_000)
+    sequence = VerdictSequence("raw", 3.0, 2 * ALPHA)
+    assert sequence.verdict().established is None
+    sequence.update(np.full(10_000, 0.5), np.tile([1.0, 0.0], 5_000), np.arange(10_000))
     bound = boundary(ALPHA / 8)
     holds = [t for t in (1.05, 1.1, 1.15, 1.2, 1.25) if 1e4 * t / (1 + t) - 5_000 >= bound]
-    assert established(groups, ALPHA) == holds[0]
-    assert established(ForecastGroups(3.0), ALPHA) is None
+    assert sequence.verdict().established == holds[0]
 
 
-@pytest.mark.parametrize(
-    ("finding", "rank", "agrees"),
-    [
-        (GroupFinding(TOO_HIGH, UPPER, inside=False), 2, {TOO_HIGH, OVER_CONFIDENT}),
-        (GroupFinding(TOO_HIGH, LOWER, inside=False), 2, {TOO_HIGH, UNDER_CONFIDENT}),
-        (GroupFinding(TOO_LOW, LOWER, inside=False), 2, {TOO_LOW, OVER_CONFIDENT}),
-        (GroupFinding(TOO_LOW, 0, inside=False), 3, {TOO_LOW}),
-        (GroupFinding(OVER_CONFIDENT, UPPER, inside=False), 3, {OVER_CONFIDENT}),
-        (GroupFinding(TOO_LOW, 5, inside=False), 1, {TOO_LOW, OVER_CONFIDENT, UNDER_CONFIDENT}),
-        (GroupFinding(TRUSTWORTHY, 0, inside=True), 0, {TRUSTWORTHY}),
-    ],
+SUMS = st.tuples(
+    st.sampled_from([0.0, 40.0, 4_000.0]), *[st.floats(0, 1) for _ in range(2)], st.floats(0, 0.25)
 )
-def test_what_a_finding_agrees_with(finding: GroupFinding, rank: int, agrees: set[str]) -> None:
-    """A finding agrees with its status, and as a part with over- or under-confidence."""
-    assert finding.rank == rank
-    statuses = {TOO_HIGH, TOO_LOW, OVER_CONFIDENT, UNDER_CONFIDENT, TRUSTWORTHY}
-    assert {one for one in statuses if finding.agrees(one)} == agrees
 
 
 @settings(max_examples=200)
-@given(
-    rows=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), max_size=40),
-    times=st.integers(1, 60),
-    alpha=st.floats(1e-6, 0.9),
-    tolerance=st.sampled_from([1.0, 1.25, 4.0]),
+@given(sums=st.lists(SUMS, min_size=13, max_size=13), alpha=st.floats(1e-9, 0.9))
+def test_findings_equal_the_oracle(sums: list[tuple[float, ...]], alpha: float) -> None:
+    """What groups show, and their margins, are those of plain Python, to the last bit."""
+    groups = [
+        findings.Group(n, float(round(n * y)), n * p, n * v, 0.8 * n * p, 1.1 * n * p)
+        for n, y, p, v in sums
+    ]
+    assert core.find_groups(np.array(groups), alpha) == tuple(findings.find(groups, alpha))
+    for index, one in enumerate(groups[2:5]):
+        found_margin = core.margin(one.squares, index + 2, alpha)
+        assert found_margin == findings.margin(one.squares, index + 2, alpha)
+
+
+@pytest.mark.parametrize(
+    ("status", "group", "rank", "agrees"),
+    [
+        (TOO_HIGH, UPPER, 2, {TOO_HIGH, OVER_CONFIDENT}),
+        (TOO_HIGH, LOWER, 2, {TOO_HIGH, UNDER_CONFIDENT}),
+        (TOO_LOW, LOWER, 2, {TOO_LOW, OVER_CONFIDENT}),
+        (TOO_LOW, 0, 3, {TOO_LOW}),
+        (OVER_CONFIDENT, UPPER, 3, {OVER_CONFIDENT}),
+        (TOO_LOW, 5, 1, {TOO_LOW, OVER_CONFIDENT, UNDER_CONFIDENT}),
+        (TRUSTWORTHY, 0, 0, {TRUSTWORTHY}),
+    ],
 )
-def test_what_is_undecided(
-    rows: list[tuple[float, int]], times: int, alpha: float, tolerance: float
-) -> None:
-    """Sums show the same as their groups, whether or not something is decided."""
-    p, y = (np.array(one, float) for one in zip(*rows * times, strict=True)) if rows else [[], []]
-    groups = ForecastGroups(tolerance)
-    groups.update(p, y)
-    assert find_in(groups, alpha) == find(groups.groups(), alpha)
-    level = LevelSums(0.3, tolerance)
-    level.add(np.array(y), np.array(y))
-    assert find_in(level, alpha) == find(level.groups(), alpha)
+def test_what_a_finding_agrees_with(status: str, group: int, rank: int, agrees: set[str]) -> None:
+    """A finding agrees with its status, and as a part with over- or under-confidence."""
+    finding = findings.Finding(STATUSES.index(status), group, inside=False)
+    assert finding.rank == rank
+    statuses = {TOO_HIGH, TOO_LOW, OVER_CONFIDENT, UNDER_CONFIDENT, TRUSTWORTHY}
+    assert {one for one in statuses if finding.agrees(STATUSES.index(one))} == agrees
 
 
 def test_something_is_decided() -> None:
     """Few labels decide nothing, and thousands do."""
-    groups = ForecastGroups(1.25)
-    p, y = np.tile([0.25, 0.5], 4), np.array([0, 1, 0, 0, 0, 1, 1, 0])
+    sequence = VerdictSequence("raw", 1.25)
+    p, y = np.tile([0.25, 0.5], 4), np.array([0, 1, 0, 0, 0, 1, 1, 0], float)
     for times, status in ((10, NOT_FOUND), (2_500, TRUSTWORTHY)):
-        groups.update(np.tile(p, times), np.tile(y, times))
-        assert find_in(groups, ALPHA).status == status
+        sequence.update(np.tile(p, times), np.tile(y, times), np.arange(8 * times))
+        assert sequence.verdict().status == status
+
+
+class Library(confidence_sequence.ConfidenceSequence):
+    """The confidence sequence with the functions of scipy and of the C library."""
+
+    def __init__(self, tightest: float, alpha: float) -> None:
+        """Choose the mixture before the data."""
+        log = -2.0 * math.log(alpha)
+        self._rho = rho = tightest / (log + math.log1p(log))
+        self._constant = rho * math.log(rho) - special.gammaln(rho) - rho
+        self._constant -= math.log(special.gammainc(rho, rho))
+
+    def reaches_at(self, deviation: float, squares: float, threshold: float) -> bool:
+        """Return whether a deviation reaches the boundary at the level exp(-threshold)."""
+        if deviation <= 0.0 or deviation * deviation < 2.0 * squares * threshold:
+            return False
+        a = squares + self._rho
+        x = deviation + a
+        mixture = self._constant + special.gammaln(a) - a * math.log(x) + x
+        return bool(mixture + math.log(special.gammainc(a, x)) >= threshold)
+
+
+SHAPES = [(2.0, 5.0), (0.5, 0.5), (2.0, 40.0)]
+
+
+@pytest.mark.simulation
+def test_findings_are_those_with_the_functions_of_libraries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In 3,000 streams nothing is found otherwise than with the functions of libraries."""
+    monkeypatch.setattr(findings, "_SEQUENCE", Library(500.0, 0.05 / 16))
+    monkeypatch.setattr(findings, "logarithm", math.log)
+    seen = set()
+    for seed in range(3_000):
+        rng = np.random.default_rng(seed)
+        a, b = SHAPES[seed % len(SHAPES)]
+        p = rng.beta(a, b, 1_200)
+        factors = rng.choice([0.4, 0.7, 1.0, 1.0, 1.4, 2.5], 2)
+        odds = p / (1.0 - p) * factors[(p > np.median(p)).astype(int)]
+        labels = (rng.random(len(p)) < odds / (1.0 + odds)).astype(float)
+        groups = core.GroupSums(tolerances(float(rng.choice([1.1, 1.25, 2.0]))))
+        for start in range(0, len(p), 200):
+            groups.add(p[start : start + 200], labels[start : start + 200])
+            rows = [findings.Group(*row) for row in groups.groups()]
+            status, shown, inside = core.find_groups(np.array(rows), ALPHA)
+            assert findings.find(rows, ALPHA) == (status, shown, inside)
+            seen.add(STATUSES[status])
+    assert seen == {*STATUSES}

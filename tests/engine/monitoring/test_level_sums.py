@@ -22,14 +22,14 @@ MANY = pytest.mark.parametrize("runs", [60, pytest.param(100, marks=pytest.mark.
 
 @given(rows=COUNTED, at=st.integers(0, 30))
 def test_sums_are_those_of_the_definition(rows: list[tuple[float, float]], at: int) -> None:
-    """They are computed here as fractions; batches, states and totals make no difference."""
+    """They are computed here as fractions; batches make no difference."""
     least, most = np.array(rows).reshape(-1, 2).T
-    first, second, whole = (LevelSums(0.25, 1.5) for _ in range(3))
+    parts, whole = LevelSums(0.25, 1.5), LevelSums(0.25, 1.5)
     whole.add(least, most)
-    first.add(least[:at], most[:at])
-    second.add(least[at:], most[at:])
+    for part in (slice(at), slice(at, None)):
+        parts.add(least[part], most[part])
     one = whole.groups()[0]
-    assert one == LevelSums.total([LevelSums.restore(first.state()), second]).groups()[0]
+    assert one == parts.groups()[0]
     level, n = Fraction(1, 4), len(rows)
     squares = sum(
         max((Fraction(low) - level) ** 2, (Fraction(high) - level) ** 2) for low, high in rows
@@ -40,13 +40,13 @@ def test_sums_are_those_of_the_definition(rows: list[tuple[float, float]], at: i
     assert one.least == pytest.approx(float(Fraction(2 * n, 11)))
 
 
-@pytest.mark.parametrize("broken", [0.0, 1.0, np.nan])
-def test_a_level_that_cannot_be(broken: float) -> None:
-    """A saved level is between 0 and 1."""
-    tolerance, _ = LevelSums(0.5, 1.25).state()
-    sums = np.array([broken, 1.0, 1.0, 0.0, 0.25])
+def test_another_level() -> None:
+    """Verdicts on another level are neither restored nor added up."""
+    one, other = (VerdictSequence("calibrated", 1.25, level=level) for level in (0.5, 0.25))
     with pytest.raises(ValueError, match="level"):
-        LevelSums.restore((tolerance, sums.data.cast("B")))
+        one.load(other.state())
+    with pytest.raises(ValueError, match="level"):
+        VerdictSequence.total([one, other])
 
 
 def decided(outcomes: Any, quantiles: list[float], *, pit: bool) -> dict[str, str]:  # noqa: ANN401

@@ -23,6 +23,8 @@ from abers.monitoring import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from abers.arrays import Floats
+
 OUTSIDE = np.array([True, False, False, True, False, False, False, True])
 SCORED = ScoredRows(np.zeros(8), outside=OUTSIDE)
 
@@ -34,13 +36,12 @@ class Fixed:
         """Begin with the weight of raw, and the losses of raw, platt and the mixture."""
         self.lanes, self.price, self._raw, self._losses = lanes, price, raw, losses
 
-    def expert_weights(self) -> dict[str, float]:
-        """Return two weights."""
-        return {"raw": self._raw, "platt": 1.0 - self._raw}
+    experts = ("raw", "platt")
 
-    def expert_losses(self) -> dict[str, float]:
-        """Return three losses."""
-        return dict(zip(("raw", "platt", "protected"), self._losses, strict=True))
+    def expert_table(self) -> Floats:
+        """Return two weights, and three losses."""
+        weights = (self._raw, 1.0 - self._raw, math.nan)
+        return np.column_stack((weights, self._losses))
 
 
 def watching(mixture: Any, scored: ScoredRows = SCORED) -> ProtectionMonitor:  # noqa: ANN401 - a mixture
@@ -142,13 +143,11 @@ class Pool:
 
     lanes, price = 4, 60.0
 
-    def expert_weights(self) -> dict[str, float]:
-        """Return two weights."""
-        return {"base": 0.25, "ivapr": 0.75}
+    experts = ("base", "ivapr")
 
-    def expert_losses(self) -> dict[str, float]:
-        """Return three losses."""
-        return {"base": 9.0, "ivapr": 5.0, "protected": 5.5}
+    def expert_table(self) -> Floats:
+        """Return two weights, and three losses."""
+        return np.array([[0.25, 9.0], [0.75, 5.0], [math.nan, 5.5]])
 
 
 def new_watching_pool() -> DistributionProtectionMonitor:

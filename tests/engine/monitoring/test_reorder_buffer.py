@@ -1,4 +1,4 @@
-"""Predictions that leave in order, and bets on them, against plain Python."""
+"""Predictions that leave in order, against plain Python."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from tests.oracles.reorder_buffer import ReorderBuffer
 
 from abers.backends import core
-from abers.reference import CalibrationSet
 
 PREDICTS, LEARNS, EXPIRES = range(3)
-FORECASTS = st.one_of(st.floats(0, 1), st.sampled_from((0.0, 0.5, 1.0, 0.25, 1 / 8192, 3 / 8192)))
 LIVES = st.lists(
     st.one_of(
-        st.tuples(st.just(PREDICTS), st.just(0), FORECASTS),
+        st.tuples(st.just(PREDICTS), st.just(0), st.floats(0, 1)),
         st.tuples(st.sampled_from((LEARNS, EXPIRES)), st.integers(0, 9), st.sampled_from((0, 1))),
     ),
     max_size=80,
@@ -38,79 +36,44 @@ def columns(life: Life) -> tuple[Any, ...]:
     return np.array(kinds, np.uint8), np.array(numbers, np.int64), times, np.array(values)
 
 
-class Bets:
-    """A buffer of the core or of the oracle, and its two sets of labels."""
-
-    def __init__(self, least: int, beside: int = 0, *, plain: bool = False) -> None:
-        """Start empty; labels bring some more numbers."""
-        self.least, self.beside, self.plain = least, beside, plain
-        buffer, kind = (
-            (ReorderBuffer, CalibrationSet) if plain else (core.ReorderBuffer, core.CalibrationSet)
-        )
-        self.queue: Any = buffer(4 + beside, least)
-        self.sets: list[Any] = [kind(0, 0.0, 0.0), kind(5, 0.0, 0.0)]
-
-    def bet(self, part: tuple[Any, ...]) -> list[list[Any]]:
-        """Bet on steps, and return the rows that left."""
-        *columns, values = part
-        more = values[:, np.newaxis] + np.arange(10.0, 10.0 + self.beside)
-        table = np.hstack((values[:, np.newaxis], more))
-        count = self.queue.bet(self.sets, 1.5, *columns, table)
-        out = *np.empty((3, count), np.int64), np.empty((count, 6 + self.beside))
-        self.queue.settled(*out)
-        return [column.tolist() for column in out]
-
-    def held(self) -> tuple[bytes, ...]:
-        """Return the bytes of all rows, and the counters."""
-        n = self.queue.size()
-        rows: list[Any] = [np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)]
-        rows.append(np.empty((n, 4 + self.beside)))
-        self.queue.columns(*rows)
-        rows[3] = np.nan_to_num(rows[3], nan=-1.0)
-        queue = self.queue
-        counts = np.array([queue.came, queue.skipped, queue.gap, queue.first()])
-        return tuple(column.tobytes() for column in (*rows, counts))
-
-    def moved(self) -> Bets:
-        """Return another buffer with the same rows and sets."""
-        other, n = Bets(self.least, self.beside, plain=self.plain), self.queue.size()
-        rows: list[Any] = [np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)]
-        rows.append(np.empty((n, 4 + self.beside)))
-        self.queue.columns(*rows)
-        other.queue.load(*rows)
-        for name in ("came", "skipped", "gap"):
-            setattr(other.queue, name, getattr(self.queue, name))
-        other.sets = self.sets
-        return other
+def rows_of(queue: Any) -> list[Any]:  # noqa: ANN401 - of the core or of the oracle
+    """Return all rows of two numbers that a buffer has."""
+    n = queue.size()
+    rows: list[Any] = [np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)]
+    rows.append(np.empty((n, 2)))
+    queue.columns(*rows)
+    return rows
 
 
-@given(life=LIVES, least=st.integers(0, 3), at=st.integers(0, 80), beside=st.integers(0, 2))
-def test_bets_equal_their_oracle(life: Life, least: int, at: int, beside: int) -> None:
-    """Rows, factors and the steps at which they leave are equal, also from saved rows."""
-    ours, theirs = Bets(least, beside), Bets(least, beside, plain=True)
-    steps = columns(life)
-    first, rest = (tuple(column[part] for column in steps) for part in (slice(at), slice(at, None)))
-    found = ours.bet(first)
-    assert found == theirs.bet(first)
-    for row in found[-1]:  # what a label of 0 or 1 brought
-        assert row[6:] == [row[1] + 10.0 + one for one in range(beside)]
-    assert ours.held() == theirs.held()
-    ours, theirs = ours.moved(), theirs.moved()
-    assert ours.bet(rest) == theirs.bet(rest)
-    assert ours.held() == theirs.held()
+def moved(queue: Any, other: Any) -> Any:  # noqa: ANN401
+    """Move what a buffer has to another."""
+    other.load(*rows_of(queue))
+    for name in ("came", "skipped", "gap"):
+        setattr(other, name, getattr(queue, name))
+    return other
 
 
-@given(life=LIVES, least=st.integers(0, 3))
-def test_waiting_equals_its_oracle(life: Life, least: int) -> None:
-    """Rows leave as in plain Python, in the order of the observations."""
+@given(
+    life=LIVES,
+    least=st.integers(0, 3),
+    most=st.sampled_from((None, 3, 6, 30)),
+    at=st.integers(0, 80),
+)
+def test_rows_equal_their_oracle(life: Life, least: int, most: int | None, at: int) -> None:
+    """Rows leave as in plain Python, also from saved rows, and where few may wait."""
     kinds, numbers, times, values = columns(life)
+    table = np.column_stack((numbers * 0.5, values))
     found = []
-    for buffer in (core.ReorderBuffer, ReorderBuffer):
-        queue = buffer(2, least)
-        count = queue.run(kinds, numbers, times, np.column_stack((numbers * 0.5, values)))
-        out = *np.empty((3, count), np.int64), np.empty((count, 2))
-        queue.settled(*out)
-        found.append(([column.tolist() for column in out], queue.skipped, queue.first()))
+    for kind in (core.ReorderBuffer, ReorderBuffer):
+        queue: Any = kind(2, least)
+        parts = []
+        for part in (slice(at), slice(at, None)):
+            left = queue.run(kinds[part], numbers[part], times[part], table[part], most)
+            parts.append([column.tolist() for column in left])
+            rows = [np.nan_to_num(one, nan=-1.0).tolist() for one in rows_of(queue)]
+            parts.append([*rows, queue.came, queue.skipped, queue.gap])
+            queue = moved(queue, kind(2, least))
+        found.append(parts)
     assert found[0] == found[1]
 
 
@@ -122,9 +85,7 @@ def test_order(life: Life) -> None:
     """
     kinds, numbers, times, values = columns(life)
     queue = core.ReorderBuffer(1, 0)
-    count = queue.run(kinds, numbers, times, values[:, np.newaxis])
-    out = *np.empty((3, count), np.int64), np.empty((count, 1))
-    queue.settled(*out)
+    out = queue.run(kinds, numbers, times, values[:, np.newaxis])
     made: dict[int, int] = {}
     ended: dict[int, tuple[int, float]] = {}  # by number: the step, and the label if there is one
     for step, (kind, number) in enumerate(zip(kinds.tolist(), numbers.tolist(), strict=True)):
@@ -132,7 +93,7 @@ def test_order(life: Life) -> None:
             made[number] = step
         elif number in made and number not in ended:
             ended[number] = step, values[step] if kind == LEARNS else math.nan
-    expected: list[tuple[int, int, int, float]] = []
+    expected: list[tuple[int, int, int, int, float]] = []
     last = gap = skipped = 0
     for number, predicted in made.items():
         if number not in ended:
@@ -141,21 +102,31 @@ def test_order(life: Life) -> None:
         if math.isnan(ended[number][1]):
             gap, skipped = gap + 1, skipped + 1
         else:
-            expected.append((7 * predicted, last, gap, ended[number][1]))
+            expected.append((number, 7 * predicted, last, gap, ended[number][1]))
             gap = 0
     assert [*zip(*(column.ravel().tolist() for column in out), strict=True)] == expected
     assert (queue.skipped, queue.gap) == (skipped, gap)
 
 
-def test_a_row_that_is_none_is_named() -> None:
-    """An invalid forecast or label is reported by its position, and nothing is done."""
-    bets = Bets(0)
-    numbers = np.arange(3)
-    for kinds, values, at in (([0, 0, 0], [0.5, 1.5, 2.0], 1), ([0, 0, 1], [0.5, 1.0, 0.5], 2)):
-        part = (np.array(kinds, np.uint8), numbers, numbers, np.array(values)[:, np.newaxis])
-        assert bets.queue.bet(bets.sets, 1.5, *part) == at - 3
-        assert bets.queue.size() == 0
-    with pytest.raises(ValueError, match="no place for a label"):
-        core.ReorderBuffer(0, 0)
-    with pytest.raises(ValueError, match=r"differ in length|zip\(\)"):
-        core.ReorderBuffer(4, 0).run(part[0], numbers[:2], numbers, np.zeros((3, 4)))
+@given(life=LIVES, most=st.integers(1, 20))
+def test_no_more_waits_than_may(life: Life, most: int) -> None:
+    """Of rows that wait no number is lower than the last by as much as may be."""
+    kinds, numbers, times, values = columns(life)
+    queue = core.ReorderBuffer(1, 0)
+    for at in range(len(life)):
+        part = slice(at, at + 1)
+        queue.run(kinds[part], numbers[part], times[part], values[part, np.newaxis], most)
+        rows = (np.empty(queue.size(), kind) for kind in (np.int64, np.int64, np.uint8))
+        waiting, *others = rows
+        queue.columns(waiting, *others, np.empty((queue.size(), 1)))
+        made = numbers[: at + 1][kinds[: at + 1] == PREDICTS]
+        assert not len(waiting) or waiting[0] > made.max() - most
+
+
+def test_columns_that_do_not_fit() -> None:
+    """A row has a place for its label, and columns are of one length."""
+    for kind in (core.ReorderBuffer, ReorderBuffer):
+        with pytest.raises(ValueError, match="no place for a label"):
+            kind(0, 0)
+        with pytest.raises(ValueError, match=r"differ in length|zip\(\)"):
+            kind(4, 0).run(np.zeros(3, np.uint8), np.arange(2), np.arange(3), np.zeros((3, 4)))

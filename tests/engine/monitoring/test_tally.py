@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.oracles import tally
-from tests.oracles.tally import BINS, PARTS
+from tests.oracles.tally import BINS, CELL_EDGES
 
 from abers.backends import core
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from abers.arrays import Floats, Integers
 
 EDGES = [k / BINS for k in range(BINS + 1)]
-NEAR = [math.nextafter(edge, 0.0) for edge in EDGES] + [(k + 0.5) / PARTS for k in range(4)]
-FORECASTS = st.one_of(st.floats(0, 1), st.sampled_from(EDGES + NEAR))
+ENDS = [*EDGES, *CELL_EDGES]
+NEAR = [math.nextafter(edge, 0.0) for edge in ENDS] + [(k + 0.5) * 2.0**-64 for k in range(4)]
+FORECASTS = st.one_of(st.floats(0, 1), st.sampled_from(ENDS + NEAR))
 PAIRS = st.lists(st.tuples(FORECASTS, st.integers(0, 1)), max_size=60)
 BATCHES = st.lists(PAIRS, min_size=1, max_size=3)
 Pairs = list[tuple[float, int]]
@@ -32,19 +33,21 @@ def columns(pairs: Pairs) -> tuple[Floats, Floats]:
     return np.array([p for p, _ in pairs], float), np.array([y for _, y in pairs], float)
 
 
-def scored(module: ModuleType, batches: list[Pairs]) -> tuple[list[float], list[int]]:
+def scored(module: ModuleType, batches: list[Pairs]) -> tuple[list[float], list[int], bytes]:
     """Add up batches."""
-    sums, counts = np.zeros(2 + BINS), np.zeros(1 + 2 * BINS, np.int64)
+    scores = module.BinaryScores()
     for pairs in batches:
-        assert module.add_scores(*columns(pairs), sums, counts) == len(pairs)
-    return sums.tolist(), counts.tolist()
+        assert scores.add(*columns(pairs)) == len(pairs)
+    kept = np.array(celled(scores.tally)).tobytes()
+    return scores.sums.tolist(), scores.counts.tolist(), kept
 
 
-def grouped(tally: tally.Tally) -> tuple[Integers, Integers, Integers]:
-    """Return the groups of a tally."""
-    groups = tuple(np.empty(tally.size(), np.int64) for _ in range(3))
-    tally.groups(*groups)
-    return groups  # type: ignore[return-value]
+def celled(tally: tally.Tally) -> tuple[Floats, Integers, Integers]:
+    """Return the cells of a tally."""
+    size = tally.size()
+    cells = (np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64))
+    tally.cells(*cells)
+    return cells
 
 
 @given(batches=BATCHES)
@@ -114,13 +117,22 @@ def test_terms_are_added_in_their_order(module: ModuleType) -> None:
 
 
 @given(batches=BATCHES)
-def test_counts_equal_their_oracle(batches: list[Pairs]) -> None:
-    """Forecasts are rounded and counted as in plain Python."""
+def test_cells_equal_their_oracle(batches: list[Pairs]) -> None:
+    """Sums and counts of cells are those of plain Python, to the last bit."""
     native, plain = core.Tally(), tally.Tally()
     for pairs in batches:
         native.add(*columns(pairs))
         plain.add(*columns(pairs))
-    np.testing.assert_array_equal(grouped(native), grouped(plain))
+    for one, expected in zip(celled(native), celled(plain), strict=True):
+        np.testing.assert_array_equal(one, expected)
+
+
+@given(forecast=FORECASTS)
+def test_a_cell_is_closed_on_the_left(forecast: float) -> None:
+    """The cell of a forecast is the number of edges that are not above it."""
+    found = np.empty(1, np.int64)
+    core.Tally.cells_of(np.array([forecast]), found)
+    assert found.tolist() == [sum(edge <= forecast for edge in CELL_EDGES)]
 
 
 @pytest.mark.parametrize("module", [core, tally])
@@ -135,45 +147,51 @@ def test_counts_equal_their_oracle(batches: list[Pairs]) -> None:
 )
 def test_a_row_that_cannot_be_scored(module: ModuleType, pairs: Pairs, row: int) -> None:
     """The first row without probability and label is returned, and nothing is added."""
-    sums, counts = np.zeros(2 + BINS), np.zeros(1 + 2 * BINS, np.int64)
-    assert module.add_scores(*columns(pairs), sums, counts) == row
-    assert not sums.any()
-    assert not counts.any()
+    scores = module.BinaryScores()
+    assert scores.add(*columns(pairs)) == row
+    assert not scores.sums.any()
+    assert not scores.counts.any()
+    assert not scores.tally.size()
 
 
 @pytest.mark.parametrize("module", [core, tally])
-def test_half_a_part_is_rounded_to_even(module: ModuleType) -> None:
-    """A forecast in the middle of two multiples of 1/4096 goes to the even one."""
-    tally = module.Tally()
-    tally.add(np.array([0.5, 1.5, 2.5, 3.5, PARTS]) / PARTS, np.array([1.0, 0, 0, 1, 1]))
-    assert [column.tolist() for column in grouped(tally)] == [
-        [0, 2, 4, PARTS],
-        [1, 2, 1, 1],
-        [1, 0, 1, 1],
-    ]
+def test_half_a_unit_is_rounded_to_even(module: ModuleType) -> None:
+    """A forecast in the middle of two multiples of 2**-64 counts as the even one."""
+    for halves, units in ((1, 0), (3, 2), (5, 2)):
+        tally = module.Tally()
+        tally.add(np.array([halves * 2.0**-65]), np.array([1.0]))
+        assert [column.tolist() for column in celled(tally)] == [[units * 2.0**-64], [1], [1]]
 
 
 @pytest.mark.parametrize("module", [core, tally])
-def test_groups_are_added_to_what_is_there(module: ModuleType) -> None:
-    """Loaded counts equal single ones, and more can be added."""
+def test_cells_of_another_are_added(module: ModuleType) -> None:
+    """The mean forecast of a cell is that of both, and the other stays as it was."""
+    one, other = module.Tally(), module.Tally()
+    one.add(np.array([0.5]), np.array([1.0]))
+    other.add(np.array([0.515625, 0.9375]), np.array([0.0, 1.0]))
+    one.include(other)
+    assert [column.tolist() for column in celled(one)] == [[0.5078125, 0.9375], [2, 1], [1, 1]]
+    assert [column.tolist() for column in celled(other)] == [[0.515625, 0.9375], [1, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("module", [core, tally])
+def test_a_tally_may_be_added_to_itself(module: ModuleType) -> None:
+    """All sums double."""
     tally = module.Tally()
-    tally.add(np.array([0.5]), np.array([1.0]))
-    tally.load(*(np.array(column) for column in ([7, 2048], [5, 10], [2, 3])))
-    assert [column.tolist() for column in grouped(tally)] == [[7, 2048], [5, 11], [2, 4]]
+    tally.add(np.array([0.25, 0.75]), np.array([1.0, 0.0]))
+    tally.include(tally)
+    assert [column.tolist() for column in celled(tally)] == [[0.25, 0.75], [2, 2], [2, 0]]
 
 
 def test_columns_of_different_lengths() -> None:
     """The core refuses columns of different lengths."""
     one, two, whole = np.ones(1), np.ones(2), np.ones(2, np.int64)
-    sums, counts = np.zeros(2 + BINS), np.zeros(1 + 2 * BINS, np.int64)
     tally = core.Tally()
     for call, given_ in (
-        (core.add_scores, (one, two, sums, counts)),
-        (core.add_scores, (one, one, one, counts)),
-        (core.add_scores, (one, one, sums, whole)),
+        (core.BinaryScores().add, (one, two)),
         (tally.add, (one, two)),
-        (tally.load, (whole, whole, whole[:1])),
-        (tally.groups, (whole, whole, whole)),
+        (tally.cells, (two, whole, whole)),
+        (tally.cells_of, (one, whole)),
     ):
         with pytest.raises(ValueError, match="differ in length"):
             call(*given_)

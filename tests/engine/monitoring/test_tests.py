@@ -330,9 +330,9 @@ def test_average_run_length(distance: int) -> None:
     crossings = 0
     for part in coins(rng, 4, steps // 4).tolist():
         for factor in part:
-            before = test._crossed  # noqa: SLF001 - a crossing need not open an incident
+            before = test.native.crossed  # a crossing need not open an incident
             test.update([factor], [0])
-            crossings += test._crossed != before  # noqa: SLF001
+            crossings += test.native.crossed != before
     run_length = steps / crossings
     # The lengths of runs scatter about as much as they are long.
     assert distance * (1.0 - 4.0 / math.sqrt(crossings)) < run_length < 3 * distance
@@ -349,8 +349,8 @@ def test_average_run_time(burst: int) -> None:
     (factors,) = coins(rng, 1, steps).tolist()
     crossings = 0
     for factor, time in zip(factors, times.tolist(), strict=True):
-        before = test._crossed  # noqa: SLF001 - a crossing need not open an incident
+        before = test.native.crossed  # a crossing need not open an incident
         test.update([factor], [time])
-        crossings += test._crossed != before  # noqa: SLF001
+        crossings += test.native.crossed != before
     assert crossings > 30
     assert times[-1] / crossings > length * (1.0 - 4.0 / math.sqrt(crossings))

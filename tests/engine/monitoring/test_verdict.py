@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from abers.backends import core
 from abers.monitoring import ForecastGroups, Verdict, VerdictSequence
-from abers.monitoring.findings import margin
-from abers.monitoring.verdict import WORDS, Words, find_verdict, period
+from abers.monitoring.verdict import WORDS, Words, period
 
 START, UNTIL = 1_364_792_400_000, 1_370_044_800_000  # 2013-04-01 05:00, 2013-06-01
 VERDICT = Verdict(
@@ -136,42 +136,47 @@ def test_words_of_intervals() -> None:
 
 def test_numbers_of_a_verdict() -> None:
     """A verdict has the sums of the group that decides, its margin, and the share that came."""
+    p, y = np.tile([0.25, 0.25, 0.75, 0.75], 4_000), np.tile([0.0, 1.0, 0.0, 1.0], 4_000)
+    sequence = VerdictSequence("calibrated", 1.25)
+    n = 0
+    while (verdict := sequence.held) is None:
+        part, n = slice(n, sequence.next), sequence.next
+        times = np.arange(part.start, part.stop)
+        sequence.update(p[part], y[part], times + 5, np.full(len(times), 3))
     groups = ForecastGroups(1.25)
-    p = np.tile([0.25, 0.25, 0.75, 0.75], 4_000)
-    groups.update(p, np.tile([0, 1, 0, 1], 4_000))
-    verdict = find_verdict(
-        groups, 0.025, view="calibrated", since=3, start=5, until=9, skipped=4_000
-    )
-    assert verdict.status == "over-confident"
-    upper = groups.groups()[2]
+    groups.update(p[:n], y[:n])
+    lower = groups.groups()[1]
     assert verdict == Verdict(
-        status="over-confident",
+        status="too low",
         view="calibrated",
         words=WORDS["calibrated"],
-        where="among higher scores (0.5 and above)",
-        since=3,
+        where="among lower scores (below 0.5)",
+        since=5,
         start=5,
-        until=9,
-        confirmed=9,
-        labels=16_000,
-        came=0.8,
-        counted=int(upper.labels),
-        observed=int(upper.observed),
-        expected=upper.expected,
-        margin=margin(upper, 2, 0.025),
+        until=n + 4,
+        confirmed=n + 4,
+        labels=n,
+        came=0.25,
+        counted=int(lower.labels),
+        observed=int(lower.observed),
+        expected=lower.expected,
+        margin=core.margin(lower.squares, 1, 0.025),
         tolerance=1.25,
-        established=4.0,
+        established=verdict.established,
     )
-    assert (upper.labels, upper.observed, upper.expected) == (8_002, 4_001, 6_000.5)
 
 
 def test_a_bin_is_named() -> None:
     """A verdict about a bin names its range."""
-    groups = ForecastGroups(1.25)
-    groups.update([0.125] * 300 + [0.5] * 20_000, [1, 0, 0] * 100 + [0, 1] * 10_000)
-    verdict = find_verdict(groups, 0.025, view="raw", since=0, start=0, until=1)
+    rng = np.random.default_rng(1)
+    p = np.tile([0.125] + [0.25] * 15 + [0.75] * 24, 400)
+    truth = np.where(p < 0.2, 0.5, p)
+    sequence = VerdictSequence("raw", 1.25)
+    sequence.update(p, (rng.random(len(p)) < truth).astype(float), np.arange(len(p)))
+    verdict = sequence.held
+    assert verdict is not None
     assert (verdict.status, verdict.where) == ("too low", "for scores from 0.1 to 0.2")
-    assert (verdict.counted, verdict.observed, verdict.expected) == (300, 100, 37.5)
+    assert verdict.expected == verdict.counted / 8
 
 
 def test_event_times() -> None:

@@ -84,7 +84,7 @@ def test_a_monitor_takes_labels_that_came(
         abers.monitor().update(**columns)
     found = abers.report(**columns)
     assert (found.labels, found.unlabelled) == (1, 1)
-    assert "Rows without a label yet, which are not scored: 1." in str(found)
+    assert "Rows without a label yet, which are not scored: 1." in " ".join(str(found).split())
 
 
 @pytest.mark.parametrize(("columns", "error", "message"), [*COLUMNS, *UNKNOWN])

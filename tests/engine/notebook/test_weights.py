@@ -78,6 +78,7 @@ def test_equal_weights_change_nothing_but_their_sum() -> None:
     found = abers.report(y, p, time, names, weight=np.full(3_000, 0.25))
     assert found.verdict == plain.verdict
     assert found.verdicts == plain.verdicts
+    assert found.answers == plain.answers
     assert found.weight == 750.0
     for name in ("log_loss", "brier", "ece"):
         assert getattr(found, name) == pytest.approx(getattr(plain, name), rel=1e-12)
@@ -110,12 +111,16 @@ def test_the_band_is_that_of_the_labels_that_there_are() -> None:
 
 
 def test_text_page_and_json_say_what_weights_do(tmp_path: Path) -> None:
-    """All have the sum of the weights, and say that the verdict counts each label once."""
+    """All have scores by weight, and say that answers count each label once."""
     report = abers.report([0, 1, 1], [0.25, 0.75, 0.5], weight=[0.5, 1.25, 2_000])
-    note = "Weights are in the scores and the diagram. The verdict counts each label once; it holds"
-    assert "  weight       2,001.75\n" in str(report)
-    assert note in str(report)
-    assert note in report._repr_html_()
+    note = "Weights are in the scores and in .plots(). Answers count each label once; they hold"
+    said, html = " ".join(str(report).split()), report._repr_html_()
+    assert f"3 labels by weight: log loss {report.log_loss:.3f}" in said
+    assert f"Brier score {report.brier:.4f}" in said
+    assert note in said
+    assert note in html
+    assert "weights add up to 2,001.75" in html
+    assert f"{report.brier:.4f}" in html
     report.save(tmp_path / "report.json")
     saved = json.loads((tmp_path / "report.json").read_text())
     assert saved["weight"] == 2001.75
@@ -123,7 +128,7 @@ def test_text_page_and_json_say_what_weights_do(tmp_path: Path) -> None:
     assert saved["notes"][0].startswith(note)
     assert saved["figures"][0]["columns"][-1] == "weight"
     plain = abers.report([0, 1], [0.25, 0.75])
-    assert (plain.weight, note in str(plain)) == (None, False)
+    assert (plain.weight, note in plain._repr_html_()) == (None, False)
 
 
 @pytest.mark.parametrize("call", [abers.report, plotting.reliability])

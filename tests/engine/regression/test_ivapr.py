@@ -113,6 +113,33 @@ def test_quantiles_are_those_of_the_distribution(options: dict[str, Any]) -> Non
         assert calibrator.quantile_one(queries[i], 0.5) == predicted.quantile(0.5)
 
 
+@pytest.mark.large(6_000, reference=40)
+@pytest.mark.parametrize("signal", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("options", [{}, {"half_life": 5e3}], ids=repr)
+def test_levels_may_be_solved_apart(
+    size: int,
+    signal: float,
+    ties: bool,  # noqa: FBT001 - a parameter of the test
+    options: dict[str, Any],
+) -> None:
+    """Levels in any number and order have the quantiles of each alone, and of the distribution."""
+    rng = np.random.default_rng(5)
+    scores = np.round(rng.normal(size=size), 1 if ties else 9)
+    labels = signal * scores + rng.normal(size=size)
+    calibrator = IVAPR(**options)
+    calibrator.learn_many(scores, labels, times=np.arange(size) if options else None)
+    queries = [-9.0, -0.7, 0.0, 0.1234, 1.5, 9.0]
+    for levels in ([0.5, 0.05], [0.9, 0.1, 0.5, 0.5], [0.2, 0.5, 0.8], np.linspace(0.02, 0.98, 12)):
+        found = calibrator.quantiles_many(queries, levels)
+        alone = [calibrator.quantiles_many(queries, [level]) for level in levels]
+        for several, single in zip(found, zip(*alone, strict=True), strict=True):
+            assert np.array_equal(several, np.hstack(single))
+        for merged, predicted in zip(found.merged, calibrator.predict_many(queries), strict=True):
+            inside = np.isfinite(merged)  # beyond them the support says where
+            assert (merged == predicted.quantile(levels))[inside].all()
+
+
 def test_the_band_holds_isotonic_distributional_regression() -> None:
     """The fit without the query lies between the CDFs, at its scores and every threshold."""
     scores, labels, _, _ = stream(50, seed=4)

@@ -121,6 +121,8 @@ MADE: dict[str, Callable[[], Kind]] = {
     "age": lambda: kind(max_age=200, scores="probability"),
     "half-life": lambda: kind(half_life=100),
     "protected": lambda: kind(scores="probability"),
+    "by age": lambda: kind(learn_after=100),
+    "unlabelled": lambda: kind(unlabelled=0, scores="probability"),
     "bare": lambda: kind(monitors=False, tests=False),
     "learner": lambda: kind(learner=True),
     **{

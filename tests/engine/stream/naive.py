@@ -33,7 +33,7 @@ in which they apply:
    prediction, the learner the features. Else it waits.
 
 The predictions of a calibrator are numbered, and it knows labels, and what will have none, by the
-number.
+number. It is taught in an order of its own (`tests.oracles.teaching_order`).
 
 Before a batch, if `retire_after` is set and rule 4 leaves no room, every model is forgotten whose
 clock is further than that behind the third latest of the known clocks of models that had 100
@@ -53,8 +53,10 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from tests.oracles.ordered_venn_abers import OrderedVennAbers
 
-from abers import ProtectedVennAbers, VennAbers
+from abers import ProtectedVennAbers
+from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.stream import (
     DeadLetter,
     Event,
@@ -65,9 +67,13 @@ from abers.stream import (
     Prediction,
     Settings,
 )
+from abers.stream.pending_store import NO_CLOCK
+from abers.stream.tasks import make_task
 
 if TYPE_CHECKING:
     from tests.engine.stream.cases import Scorer
+
+    from abers._core import Model
 
 REASONS = (
     "bad-id",
@@ -81,6 +87,8 @@ REASONS = (
     "learner-failed",
     "unknown-id",
     "too-long",
+    "missing-field",
+    "not-utf8",
 )
 COUNTERS = (
     "observations",
@@ -191,6 +199,59 @@ class Clock:
         self.time = times[0]
         for time in times:
             self.time = time if time - self.time <= self.alone() else self.time
+
+
+class Answer(NamedTuple):
+    """An interval and the probability, merged or protected."""
+
+    p0: float
+    p1: float
+    merged: float
+
+    @property
+    def probability(self) -> float:
+        """The protected probability."""
+        return self.merged
+
+
+class Aged:
+    """A calibrator of the core that is taught labels by age; test_ordered_set.py tests it."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __len__(self) -> int:
+        """Count the labels that it holds."""
+        return self._model.size
+
+    def advance(self, clock: int) -> None:
+        """Let labels teach that are old enough by the clock: no observation expires."""
+        self._model.step(EXPIRE, 0.0, 0.0, math.nan, -1, 0, clock)
+
+    def predict_one(
+        self, score: float, time: float = math.nan, *, number: int, moment: int, clock: int
+    ) -> Answer:
+        """Predict."""
+        found = self._model.step(PREDICT, score, 0.0, time, number, moment, clock)
+        assert found is not None
+        return Answer(*found[0])
+
+    def learn_one(  # noqa: PLR0913 - the fields of a step
+        self,
+        score: float,
+        label: int,
+        *,
+        number: int,
+        moment: int,
+        clock: int,
+        time: float = math.nan,
+    ) -> None:
+        """Take a label."""
+        assert self._model.step(LEARN, score, label, time, number, moment, clock) is not None
+
+    def expire_one(self, number: int) -> None:
+        """Stop waiting for a label."""
+        self._model.step(EXPIRE, 0.0, 0.0, math.nan, number, 0, NO_CLOCK)
 
 
 class Naive:
@@ -495,9 +556,8 @@ class Naive:
         counts = (len(self.pending), len(self.early), len(self.finished))
         size += sum(n * each for n, each in zip(counts, ENTRY_BYTES, strict=True))
         if self.settings.protected:
-            rules = (self.settings.window, self.settings.max_age, self.settings.half_life)
-            experts = 7 + any(rule is not None for rule in rules)
-            size += sum(not one.assumed for one in self.pending) * experts * 2 * 8
+            weights, kept = 11, 26  # of methods; forecasts, features and log odds
+            size += sum(not one.assumed for one in self.pending) * (weights + kept) * 8
         if self.learner is None:
             return size
         waiting = [one for one in self.pending if not one.assumed]
@@ -560,8 +620,11 @@ class Naive:
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
         """Make a prediction of what a calibrator returned."""
-        number, n = self.number(event), len(calibrator)
-        interval = calibrator.predict_one(self.score, number=number, **self.when(event))
+        number, aged = self.number(event), self.aged(event)
+        if aged:
+            calibrator.advance(aged["clock"])
+        given, n = self.when(event) | aged, len(calibrator)
+        interval = calibrator.predict_one(self.score, number=number, **given)
         p0, p1 = interval.p0, interval.p1
         p = interval.probability if self.settings.protected else interval.merged
         return Prediction(
@@ -593,10 +656,14 @@ class Naive:
     def made(self) -> Any:  # noqa: ANN401
         """Make a calibrator."""
         s = self.settings
+        if s.labels_after is not None:
+            native = make_task(s).native()
+            assert native is not None
+            return Aged(native[0])
         if s.protected:
             rule = (s.window, s.max_age, s.half_life)
             return ProtectedVennAbers(*rule, scores=s.scores, raw_weight=s.raw_weight)
-        return VennAbers(window=s.window, max_age=s.max_age, half_life=s.half_life)
+        return OrderedVennAbers(window=s.window, max_age=s.max_age, half_life=s.half_life)
 
     def when(self, event: Observation) -> dict[str, float]:
         """Return the time of an observation to a calibrator that forgets by time."""
@@ -604,6 +671,15 @@ class Naive:
             return {}
         clock = self.clocks[event.model]
         return {"time": min(event.time, clock.time) if clock.known else event.time}
+
+    def aged(self, event: Observation) -> dict[str, int]:
+        """Return time and clock for a calibrator that is taught labels by age."""
+        if not isinstance(self.calibrator(event), Aged):
+            return {}
+        clock = self.clocks[event.model]
+        if not clock.known:
+            return {"moment": event.time, "clock": NO_CLOCK}
+        return {"moment": min(event.time, clock.time), "clock": clock.time}
 
     def aging(self) -> bool:
         """Return whether calibrators forget by time."""
@@ -644,7 +720,7 @@ class Naive:
         observation, prediction = entry.observation, entry.prediction
         calibrator = self.calibrator(observation)
         if self.clocks[event.model].known or not self.aging():
-            given = self.when(observation) | {"number": entry.number}
+            given = self.when(observation) | self.aged(observation) | {"number": entry.number}
             calibrator.learn_one(prediction.score, event.value, **given)
         else:
             calibrator.expire_one(entry.number)

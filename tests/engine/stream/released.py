@@ -34,6 +34,8 @@ SETTINGS = Settings(
 POSITION = {"scores.jsonl": {"offset": 12_345, "line": 321}}
 NAMES = [(f"id-{i}", ("m", "ms", "")[i % 7 % 3]) for i in range(150)]
 """Ids and models of the observations, some of which still wait."""
+LATER = ("dead:missing-field", "dead:not-utf8")
+"""Counters that are newer than the file."""
 TIME = 1_700_000_001_500
 """When the restored processor is asked."""
 
@@ -52,7 +54,9 @@ def spoken(processor: Processor) -> list[Any]:
         ),
     ]
     outputs = processor.process_many(events)
-    return [*json.loads(msgspec.json.encode(outputs)), processor.counters]
+    # Of reasons of dead letters that are newer than the file there are none.
+    counted = {name: one for name, one in processor.counters.items() if name not in LATER}
+    return [*json.loads(msgspec.json.encode(outputs)), counted]
 
 
 def digest(processor: Processor) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
+import pickle
 from dataclasses import fields
+from datetime import date
 from typing import Any
 
 import msgspec
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.stream.cases import Scorer
 
 from abers import ParameterError
 from abers.stream import Events, Label, Observation, Processor, Settings
@@ -72,14 +76,12 @@ def test_columns_are_typed() -> None:
 
 def test_names_of_columns() -> None:
     """Fields name the columns, dotted ones in structs; what has no column is the default."""
-    table = pa.table(
-        {"payload": [{"key": 7, "in": {"p": 0.5}}, None], "ts": [5, 6], "y": [None, True]}
-    )
-    missing: Any = None
-    nothing = Label(missing, 6, value=True)  # a dead letter
-    names = {"id": "payload.key", "score": "payload.in.p", "time": "ts", "label": "y"}
+    payloads = [{"key": 7, "in": {"p": 0.5}}, {"key": 8, "in": None}]
+    table = pa.table({"payload": payloads, "ts": [5, 6], "y": [None, True], "segment": ["s", None]})
+    names: dict[str, Any] = {"id": "payload.key", "score": "payload.in.p"}
+    names |= {"time": "ts", "label": "y", "segment": None, "model": "const:m"}
     found = list(Events.from_arrow(table, names))
-    assert found == [Observation("7", 5, "default", 0.5), nothing]
+    assert found == [Observation("7", 5, "m", 0.5), Label("8", 6, "m", value=True)]
 
 
 def test_features_and_extra_fields() -> None:
@@ -115,22 +117,95 @@ def test_a_row_that_is_no_event_is_a_dead_letter() -> None:
     invalid = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
     table = pa.table(
         {
-            "id": pa.chunked_array([invalid, pa.array([None, "", "c", "d", "e"])]),
-            "time": [1, 1, 1, None, 1, 1],
-            "score": [0.5, 0.5, 0.5, 0.5, None, 0.5],
+            "id": pa.chunked_array([invalid, pa.array([None, "", "c", "d", "s", "e"])]),
+            "time": [1, 1, 1, None, 1, 1_700_000_000, 1],
+            "score": [0.5, 0.5, 0.5, 0.5, None, 0.5, 0.5],
         }
     )
-    outputs = Processor().process_batch(Events.from_arrow(table))
-    reasons = [(row, one.reason) for row, one in outputs.dead_letters]
-    assert reasons == [
-        (0, "bad-id"),
-        (1, "bad-id"),
-        (2, "bad-id"),
-        (3, "bad-time"),
-        (4, "bad-score"),
+    first, second = Processor(), Processor()
+    outputs = first.process_batch(table)
+    assert [(row, one.reason) for row, one in outputs.dead_letters] == [
+        (0, "not-utf8"),
+        (1, "missing-field"),
+        (2, "missing-field"),
+        (3, "missing-field"),
+        (4, "missing-field"),
+        (5, "bad-time"),
     ]
+    assert "seems to be in seconds" in outputs.dead_letters[-1][1].detail
     assert outputs.predictions.columns["id"].tolist() == ["e"]
-    assert outputs.to_arrow().dead_letters.num_rows == 5
+    assert outputs.predicted.tolist() == [6]
+    assert outputs.to_arrow().dead_letters.num_rows == 6
+    replayed = second.apply(Processor().process_logged(table)[1])
+    assert replayed.predictions.columns["id"].tolist() == ["e"]
+    assert first.state_bytes() == second.state_bytes()
+    assert first.counters["dead:missing-field"] == 4
+    assert Processor.restore(first.snapshot()).counters == first.counters
+
+
+def test_refused_rows_are_pickled_and_copied() -> None:
+    """A copy of events, such as one for another process, has the same dead letters."""
+    table = pa.table({"id": ["a", None], "time": [1, 2], "score": [0.5, 0.5]})
+    events = Events.from_arrow(table)
+    refused = Processor().process_batch(events).dead_letters
+    assert [row for row, _ in refused] == [1]
+    for twin in (pickle.loads(pickle.dumps(events)), copy.deepcopy(events)):  # noqa: S301 - own
+        assert Processor().process_batch(twin).dead_letters == refused
+
+
+def test_what_is_missing_is_a_column_that_there_could_be() -> None:
+    """The error for a row without a value names columns, also where the table has no labels."""
+    columns = {"id": ["a", "b"], "time": [1, 2], "score": [0.5, None]}
+    labels = {"id": ["a", "b"], "time": [1, 2], "label": [1, None]}
+    for table, name in ((columns, "score"), (labels, "label")):
+        ((_, refused),) = Processor().process_batch(pa.table(table)).dead_letters
+        assert refused.detail.startswith(f'the record has no "{name}"; ')
+
+
+def test_refused_rows_with_a_learner() -> None:
+    """A learner sees no row that is refused, such as one with a part of its features."""
+    columns = {"id": ["a", "b", "c"], "time": [1, 2, 3], "f": [1.5, None, 0.5], "g": [1, 2, 3]}
+    events = Events.from_arrow(pa.table(columns), {"x": ["f", "g"]})
+    learner = Scorer()
+    outputs = Processor(learner=learner).process_batch(events)
+    assert [(row, one.reason) for row, one in outputs.dead_letters] == [(1, "missing-field")]
+    assert outputs.predictions.columns["id"].tolist() == ["a", "c"]
+
+
+def test_texts_are_read_as_from_files() -> None:
+    """Texts that parse as times, scores and labels are these, and other values of the task too."""
+    columns = {
+        "id": ["a", "b", "a", "b"],
+        "time": ["1970-01-01T00:00:01+00:00", "2000", "1970-01-01 00:00:03Z", "4000"],
+        "score": ["0.5", "0.25", None, ""],
+        "label": [None, None, "true", "0"],
+    }
+    table = pa.table(columns)
+    expected: list[Observation | Label] = [
+        Observation("a", 1000, score=0.5),
+        Observation("b", 2000, score=0.25),
+        Label("a", 3000, value=1),
+        Label("b", 4000, value=0),
+    ]
+    assert list(Events.from_arrow(table, settings=Settings())) == expected
+    assert Processor().process_batch(table).in_order() == Processor().process_many(expected)
+
+
+def test_values_of_the_task() -> None:
+    """Scores and labels are read as the task of the processor has them."""
+    several = pa.table({"id": ["a", "a"], "time": [1, 2], "c": ["0.25", None], "l": [None, 7]})
+    names: Any = {"score": {"7": "c"}, "label": "l"}
+    settings = Settings(task="multiclass", classes=("7", "dog"))
+    assert list(Events.from_arrow(several, names, settings)) == [
+        Observation("a", 1, score={"7": 0.25}),
+        Label("a", 2, value="7"),
+    ]
+    numbers = pa.table({"id": ["a"], "time": [1], "label": ["2.5"]})
+    found = Events.from_arrow(numbers, settings=Settings(task="regression"))
+    assert list(found) == [Label("a", 1, value=2.5)]
+    folds = pa.table({"id": ["a"], "time": [1], "score": [[0.25, 0.5]]})
+    (event,) = Events.from_arrow(folds, settings=Settings(calibrator="cvap"))
+    assert event == Observation("a", 1, score=[0.25, 0.5])
 
 
 @pytest.mark.parametrize("frame", [True, False])
@@ -195,27 +270,13 @@ def test_rows_with_their_labels() -> None:
             {"scores": "p"},
             "'scores', which no event has",
         ),
+        ({"id": ["a"], "time": [1], "score": [1.0]}, {"id": None}, "fields has None for id; name"),
+        ({"id": ["a"], "time": [1], "score": [1.0]}, {"time": ["t"]}, "fields has .'t'. for time"),
+        ({"id": ["a"], "time": [1], "y": [1]}, {"score": None}, "no column is a score, features"),
         (
-            {"id": ["a"], "time": ["1"], "score": [1.0]},
+            {"id": ["a"], "time": [date(2026, 1, 1)], "score": [1.0]},
             {},
-            "column time for time is of type string",
-        ),
-        ({"id": [0.5], "time": [1], "score": [1.0]}, {}, "column id for id is of type double"),
-        (
-            {"id": ["a"], "time": [9], "score": [1.0], "label": [1], "t": [8]},
-            {"label_time": "t"},
-            "row 0: label_time 8 is before time 9",
-        ),
-        (
-            {
-                "id": ["a"],
-                "time": [9],
-                "score": [1.0],
-                "label": [1],
-                "t": pa.array([None], pa.int64()),
-            },
-            {"label_time": "t"},
-            "row 0 has no label_time",
+            r"column time for time is of type date32\[day\]; make it int64",
         ),
     ],
 )
@@ -227,10 +288,82 @@ def test_a_table_that_cannot_be_meant(
         Events.from_arrow(pa.table(columns), names)
 
 
+@pytest.mark.parametrize("given", ["id", ["id"]])
+def test_fields_that_are_no_dict(given: Any) -> None:  # noqa: ANN401
+    """Fields that do not say which column is which are refused, wherever they are given."""
+    table = pa.table({"id": ["a"], "time": [1], "score": [0.5]})
+    for call in (Events.from_arrow, models_and_times, lambda _, one: needed_columns(["id"], one)):
+        with pytest.raises(ParameterError, match=r"^fields=.*id.* is no dict; name columns by "):
+            call(table, given)
+
+
+def test_rows_whose_labels_cannot_be_released() -> None:
+    """A row whose label has no time, or one before its own, is refused; others stay in order."""
+    table = pa.table(
+        {
+            "id": ["a", "b", "c", "d", "e"],
+            "time": [5, None, 3, 4, 1],
+            "score": [0.5, 0.5, 0.5, 0.5, 0.5],
+            "label": [1, 1, 0, 1, 1],
+            "known": [6, 9, 2, None, 2],
+        }
+    )
+    events = Events.from_arrow(table, {"label_time": "known"})
+    assert [(type(one).__name__, one.id) for one in events] == [
+        ("Observation", "e"),
+        ("Label", "e"),
+        ("Observation", "c"),
+        ("Observation", "d"),
+        ("Observation", "a"),
+        ("Observation", "b"),
+        ("Label", "a"),
+    ]
+    outputs = Processor().process_batch(events)
+    assert [(one.event.id, one.reason) for _, one in outputs.dead_letters] == [
+        ("c", "bad-time"),
+        ("d", "missing-field"),
+        ("b", "missing-field"),
+    ]
+    assert (
+        "label's time 2 is before that of its observation, 3" in outputs.dead_letters[0][1].detail
+    )
+    assert outputs.outcomes is not None
+    assert outputs.outcomes.columns["id"].tolist() == ["e", "a"]
+
+
+def test_refused_rows_by_time() -> None:
+    """A row without a time follows the row before it, wherever events are sorted."""
+    table = pa.table({"id": ["a", "b", "c"], "time": [5, None, 1], "score": [0.5, 0.5, 0.5]})
+    events = Events.from_arrow(table)
+    assert events.by_time().ids.tolist() == ["c", "a", "b"]
+    again = Events.joined([events[1:], events[:1]])
+    assert [one is None for one in again.refused] == [False, True, True]  # type: ignore[union-attr]
+    assert Processor().process_batch(again[1:]).dead_letters == []
+
+
+def test_moments_before_1973() -> None:
+    """Timestamps mean what they say, also where their milliseconds would be taken for seconds."""
+    moments = pa.array([10**10, None], pa.timestamp("ms", "UTC"))
+    table = pa.table({"id": ["a", "b"], "time": moments, "score": [0.5, 0.5], "at": moments})
+    events = Events.from_arrow(table, {"extra": ["at"], "recorded": "at"})
+    assert events[0] == Observation("a", 10**10, score=0.5, recorded=10**10, extra={"at": 10**10})
+    assert Processor().process_batch(events).dead_letters[0][1].reason == "missing-field"
+
+
 def test_what_is_no_table() -> None:
     """Anything but a table is refused."""
     with pytest.raises(ParameterError, match="int is not a table of Arrow"):
         Events.from_arrow(3)
+
+
+def test_a_column_of_several_types() -> None:
+    """A frame whose column has several types is refused, by the name of the column and a remedy."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ["a", 2], "time": [1, 2], "score": [0.5, 0.5]})
+    processor = Processor()
+    with pytest.raises(ParameterError, match=r"column id .* values of one type in each column"):
+        processor.process_batch(frame)
+    assert processor.state_bytes() == Processor().state_bytes()
 
 
 def test_two_columns_of_one_name() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abers.exceptions import StateError
+from abers.monitoring import BinaryMonitor
 from abers.stream import Events, Label, Observation, Processor, Settings, make_task
 from abers.stream.history import ModelHistory, experts_at
 
@@ -90,6 +91,18 @@ def test_reset_and_switched_off() -> None:
     silent = Processor(Settings(monitors=False))
     silent.process_batch(Events.of(stream(3)))
     assert not silent.histories
+
+
+def test_a_model_that_is_reset_counts_anew() -> None:
+    """Scores and windows of a model have only the labels since it was reset."""
+    processor = Processor(BINARY)
+    run(processor, stream(100), 50)
+    processor.reset_model("default")
+    history = run(processor, stream(120, first=100), 50)
+    monitor = processor.monitors[0]
+    assert isinstance(monitor, BinaryMonitor)
+    assert (monitor.count, monitor.calibrated.count, history.windowed.count) == (120, 120, 120)
+    assert [one.labels for one in history.windowed.windows(monitor)] == [40, 40, 40]
 
 
 def test_the_last_labels_of_a_regression() -> None:

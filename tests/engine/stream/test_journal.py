@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,6 +133,64 @@ def test_redone(data: st.DataObject, task: str, learns: bool) -> None:  # noqa: 
         == comparable(live.process_batch(probes))
         == comparable(plain_one.process_batch(probes))
     )
+
+
+@pytest.mark.parametrize("learns", [False, True], ids=["scores", "learner"])
+@pytest.mark.parametrize("task", LIVES)
+@given(data=st.data())
+def test_entries_that_wait_together(data: st.DataObject, task: str, learns: bool) -> None:  # noqa: FBT001
+    """Entries that are applied together lead to the state of the live processor."""
+    settings, draws, learner = LIVES[task]
+    settings, parts = data.draw(settings), data.draw(batches(draws))
+    live, other = (Processor(settings, learner=learner() if learns else None) for _ in range(2))
+    entries = [through(live.process_logged(Events.of(part))[1]) for part in parts]
+    cut = data.draw(st.integers(0, len(entries)))
+    other.apply_many(entries[:cut])
+    other.apply_many(entries[cut:])
+    assert other.state_bytes() == live.state_bytes()
+    assert other.counters == live.counters
+
+
+def test_entries_around_retired_models() -> None:
+    """Entries that retire models are applied together with others, and lead to the same state."""
+    settings = Settings(max_models=4, retire_after=1_000)
+    live, other = Processor(settings), Processor(settings)
+    stream: list[Event] = [
+        event
+        for number in range(1_600)
+        for model in [f"model {number // 600 + number % 4}"]
+        for event in (
+            obs(f"{number}", number * 40, model=model),
+            lab(f"{number}", number * 40 + 10, model=model),
+        )
+    ]
+    entries = [live.process_logged(Events.of([event]))[1] for event in stream]
+    assert live.counters["retired"] == 2
+    assert live.counters["dead:too-many-models"] > 0
+    other.apply_many(entries)
+    assert other.state_bytes() == live.state_bytes()
+
+
+def test_an_entry_of_fewer_counters() -> None:
+    """Counters that are newer than an entry are 0, and are written once they count."""
+    live, other = Processor(), Processor()
+    table = pa.table({"id": ["a", None], "time": [1, 2], "score": [0.5, 0.5]})
+    _, first = live.process_logged(table.slice(0, 1))
+    _, second = live.process_logged(table)
+    assert [len(COUNTERS) - len(one.counters) for one in (first, second)] == [2, 1]
+    for entry in (first, second):
+        other.apply(through(entry))
+    assert other.counters == live.counters
+    assert other.counters["dead:missing-field"] == 1
+
+
+def test_an_entry_that_is_missing_among_several() -> None:
+    """Entries one of which is missing are refused before anything changes."""
+    first, _, third = entries_of([obs("a")], [obs("b")], [lab("a")])
+    other = Processor()
+    with pytest.raises(StateError, match="follows 1 events, and the processor has taken 0"):
+        other.apply_many([first, third])
+    assert other.state_bytes() == Processor().state_bytes()
 
 
 class Life(RuleBasedStateMachine):
@@ -261,16 +320,16 @@ def test_nothing_is_scored_again() -> None:
 
 def test_nothing_is_predicted_again() -> None:
     """Predictions are taken from the entry; what settles and monitors them has these, too."""
-    live, other = Processor(), Processor()
+    live, other = Processor(STATELESS), Processor(STATELESS)
     _, entry = live.process_logged(Events.of([obs("a", score=0.25)]))
-    predictions = np.array([0.125, 0.375, 0.75]).tobytes()
+    predictions = np.array([0.75, 0.75, 0.75]).tobytes()
     issued = other.apply(msgspec.structs.replace(entry, predictions=predictions)).predictions[0]
-    assert (issued.p0, issued.p1, issued.p) == (0.125, 0.375, 0.75)
-    restored = Processor.restore(other.snapshot())
+    assert (issued.p0, issued.p1, issued.p) == (0.75, 0.75, 0.75)
+    restored = Processor.restore(other.snapshot(), STATELESS)
     for one in (other, restored):
         (outcome,) = one.process(lab("a"))
         assert isinstance(outcome, Outcome)
-        assert (outcome.p0, outcome.p1, outcome.p) == (0.125, 0.375, 0.75)
+        assert (outcome.p0, outcome.p1, outcome.p) == (0.75, 0.75, 0.75)
         assert one.monitor is not None
         assert one.monitor.views()["calibrated"]["log_loss"] == -math.log(0.75)
 
@@ -331,6 +390,9 @@ def test_what_cannot_be_passed_on(extra: dict[str, Any]) -> None:
 
 
 # Entries that do not fit
+
+
+STATELESS = Settings(calibrator="isotonic")  # predictions that do not change it are in the entry
 
 
 def entries_of(*batches: list[Event], settings: Settings | None = None) -> list[JournalEntry]:
@@ -450,11 +512,11 @@ BATCH: list[Event] = [
 @pytest.mark.parametrize("cut", ["short", "long", "odd"])
 def test_columns_of_other_lengths(name: str, cut: str) -> None:
     """A column that is too short or too long is refused."""
-    (entry,) = entries_of(BATCH)
+    (entry,) = entries_of(BATCH, settings=STATELESS)
     column: bytes = getattr(entry, name)
     damaged = {"short": column[:-8], "long": column + bytes(8), "odd": column[:-1]}[cut]
     with pytest.raises(StateError):
-        Processor().apply(msgspec.structs.replace(entry, **{name: damaged}))
+        Processor(STATELESS).apply(msgspec.structs.replace(entry, **{name: damaged}))
 
 
 @pytest.mark.parametrize(
@@ -463,7 +525,7 @@ def test_columns_of_other_lengths(name: str, cut: str) -> None:
 @given(data=st.data())
 def test_damage(data: st.DataObject, name: str) -> None:
     """Whatever stands in a column, an entry is redone or refused, and nothing else is raised."""
-    (entry,) = entries_of(BATCH)
+    (entry,) = entries_of(BATCH, settings=STATELESS)
     column = getattr(entry, name)
     if isinstance(column, bytes):
         at = data.draw(st.integers(0, len(column) - 1))
@@ -472,7 +534,7 @@ def test_damage(data: st.DataObject, name: str) -> None:
     else:
         damaged = data.draw(st.permutations([*column, *column, *column[:1]]))
         damaged = damaged[: data.draw(st.integers(0, len(damaged)))]
-    other = Processor()
+    other = Processor(STATELESS)
     try:
         other.apply(msgspec.structs.replace(entry, **{name: damaged}))
     except StateError as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.stream.cells import BadRecordError
-from abers.stream.label_readers import ClassReader
+from abers.stream.label_readers import ClassReader, LabelReader
 from abers.stream.readers import ClassScoresReader
 from abers.stream.schema_columns import Readers
 
@@ -44,6 +45,17 @@ CLASSES = ("cat", "7")
 def test_a_class(classes: tuple[str, ...], value: object, expected: str) -> None:
     """A class is read by its exact name, or else by an equal value."""
     assert ClassReader(classes).one(value) == expected
+
+
+@pytest.mark.parametrize("value", ["NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "null", " NULL "])
+@pytest.mark.parametrize("positive", [(), ("fraud",)])
+def test_a_word_for_no_label(value: str, positive: tuple[str, ...]) -> None:
+    """What programs write for an unknown label is refused, and not taken for 0."""
+    with pytest.raises(BadRecordError, match="leave it empty if none is known yet"):
+        LabelReader(positive).one(value)
+    _, refused = LabelReader(positive).many(np.array([value, "1", value], object))
+    assert [one.row for one in refused] == [0, 2]
+    assert LabelReader([value]).one(value) == 1
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.engine.stream.replies import (
     processor,
 )
 
-from abers.stream import Event, Label, Observation, Processor, Settings
+from abers.stream import Event, Label, Observation, Prediction, Processor, Settings
 
 PENDING_BYTES = ENTRY_BYTES[0]
 
@@ -44,6 +44,22 @@ def test_eviction_goes_by_arrival() -> None:
     assert p.counters["evicted"] == 1
     assert kinds(p.process_many([lab("b"), lab("c"), lab("d")])) == ["Outcome", "Outcome"]
     assert p.counters["late_labels"] == 1
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("probability", ["merged", "protected"])
+def test_a_lost_label_holds_back_those_of_its_class(probability: str) -> None:
+    """Where all labels are of one class they teach after 4,096 predictions, or `max_pending`.
+
+    And after 15 more, which have five labels of the class that did not come, as far as is known.
+    """
+    p = processor(max_pending=10, probability=probability)
+    events: list[Event] = [obs("lost")]
+    for number in range(4_115):
+        events += [obs(f"{number}"), lab(f"{number}", value=0)]
+    found = [one.n_labels for one in p.process_many(events) if isinstance(one, Prediction)]
+    assert found[:4_113] == [0] * 4_113
+    assert found[4_113:] == [*range(4_112, 4_115)]
 
 
 def test_settled_at_once_evicts_nothing() -> None:
@@ -191,14 +207,14 @@ def test_features_count() -> None:
 @pytest.mark.parametrize(
     ("settings", "kept"),
     [
-        (Settings(scores="probability"), 16 * 7),
-        (Settings(scores="probability", window=9), 16 * 8),
+        (Settings(scores="probability"), 8 * 37),
+        (Settings(scores="probability", window=9), 8 * 37),
         (Settings(scores="probability", probability="merged"), 0),
     ],
     ids=["protected", "with a window", "merged"],
 )
 def test_what_experts_keep_counts(settings: Settings, kept: int) -> None:
-    """A weight and a forecast of each expert count as long as an observation is pending."""
+    """Weights, forecasts and features count as long as an observation is pending."""
     whole = PENDING_BYTES + kept + 1
     p = Processor(msgspec.structs.replace(settings, max_bytes=2 * whole + ENTRY_BYTES[2] + 1))
     p.process_many([obs("a"), obs("b")])

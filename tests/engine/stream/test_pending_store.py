@@ -60,7 +60,7 @@ def done(held: PendingStore, events: Events) -> Done:
     steps = np.full((6, count), -1, np.int64)
     found, learned = np.empty(count, np.uint8), np.empty(count)
     held.steps(steps, found, learned)
-    dropped = np.full((3, gone), -1, np.int64)
+    dropped = np.full((4, gone), -1, np.int64)
     held.dropped(*dropped)
     return Done(steps, found, learned, assumed, unknown, dropped)
 
@@ -150,7 +150,7 @@ def test_what_was_dropped_is_no_longer_pending(batches: list[Events]) -> None:
         waited = [*slots.tolist(), *taken.steps[1].tolist()]
         keys = dict(zip(waited, [*columns[1], *taken.steps[2].tolist()], strict=True))
         still = entries(held, PENDING)[2].tolist()
-        for row, slot, key in taken.dropped.T.tolist():
+        for row, slot, key, _ in taken.dropped.T.tolist():
             assert keys[slot] == key
             assert 0 <= row < len(events)
             assert slot not in still

@@ -29,12 +29,13 @@ from abers.stream.times import TimeReader
 
 pd = pytest.importorskip("pandas")
 
+FIRST, LAST = -62_135_596_800_000, 253_402_300_799_999  # milliseconds of the years 1 to 9999
+
 READERS: dict[str, CellReader] = {
     "id": IdReader(),
     "name": NameReader("model"),
     "time": TimeReader(),
     "time in a zone": TimeReader(ZoneInfo("Europe/Berlin")),
-    "time of any number": TimeReader(any_number=True),
     "score": ScoreReader(),
     "number": NumberReader("label", "drop it"),
     "fold scores": FoldScoresReader(),
@@ -121,11 +122,43 @@ def test_many_is_one_for_each_cell(name: str, cells: list[object]) -> None:
                 assert (type(values[row]), repr(values[row])) == (kind, text)
 
 
-@given(st.lists(st.integers(-(2**52), 2**52), min_size=1))
+@given(st.lists(st.integers(FIRST, LAST), min_size=1))
+@example([FIRST, LAST])
 def test_a_column_of_moments_is_one_of_their_milliseconds(times: list[int]) -> None:
     """A datetime64 counts milliseconds from 1970 in UTC, in a column and alone."""
     cells = np.array(times, "datetime64[ms]")
     for name in ("time", "time in a zone"):
-        found, refused = READERS[name].many(cells)
-        assert (found.tolist(), refused) == (times, [])
+        for given_ in (cells, objects([*cells])):
+            found, refused = READERS[name].many(given_)
+            assert (found.tolist(), refused) == (times, [])
         assert [READERS[name].one(cell) for cell in cells] == times
+
+
+@pytest.mark.parametrize("time", [FIRST - 1, LAST + 1, 2**62, np.iinfo(np.int64).min])
+def test_a_moment_outside_the_calendar_is_no_time(time: int) -> None:
+    """Years before 1 and after 9999 are refused, as in a text; a row next to them is read."""
+    cells = np.array([time, 5], "datetime64[ms]")
+    found, refused = READERS["time"].many(cells)
+    assert found.tolist()[1] == 5
+    assert [(one.row, one.reason) for one in refused] == [(0, "bad-time")]
+
+
+@pytest.mark.parametrize("text", ["1.77232E+12", "1.77232e+12", "1.7E+12"])
+def test_a_time_that_a_spreadsheet_rounded(text: str) -> None:
+    """Milliseconds of which a spreadsheet left six digits are refused; exact ones are read."""
+    _, refused = TimeReader().many(objects([text, "1.772323200123E12", "1772323200123.0"]))
+    assert [one.row for one in refused] == [0]
+    assert f"time '{text}' is rounded, as a spreadsheet does; write whole" in refused[0].detail
+
+
+def test_moments_elsewhere_are_whole_milliseconds() -> None:
+    """A datetime64 that is no time of an event is a number: as an id, in features, or passed on."""
+    moment = np.datetime64("1971-01-01", "ms")
+    whole = 365 * 86_400_000
+    for cells in (np.array([moment]), objects([moment])):
+        assert IdReader().many(cells)[0].tolist() == [str(whole)]
+        assert READERS["plain"].many(cells)[0].tolist() == [whole]
+    nested = {"a": moment, "b": [{"c": moment}]}
+    for name in ("features", "plain"):
+        found, _ = READERS[name].many(objects([nested]))
+        assert found.tolist() == [{"a": whole, "b": [{"c": whole}]}]

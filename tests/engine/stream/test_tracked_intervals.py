@@ -278,7 +278,7 @@ def test_a_reset_while_observations_wait() -> None:
     old = processor.process_many([Label(f"a{n}", 50, "m", 7.0) for n in range(10)])
     assert [one.covered for one in old if isinstance(one, RegressionOutcome)] == [False] * 10
     processor.process_many([Observation("b", 60, "m", 4.0), Label("b", 61, "m", 7.0)])
-    tracker = processor._state.calibration.calibrators[0].tracker  # noqa: SLF001
+    tracker = processor._state.calibration.calibrators.tracker(0)  # noqa: SLF001
     assert tracker is not None
     assert (tracker.labels, tracker.covered, tracker.waited) == (1, 1, 1)
     (monitor,) = processor.monitors

@@ -68,6 +68,23 @@ def test_an_observation_without_a_label_counts_as_the_class() -> None:
     assert (one.counters["labels"], one.counters["assumed"], one.counters["expired"]) == (0, 1, 0)
 
 
+@pytest.mark.parametrize("probability", ["merged", "protected"])
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_prediction_counts_the_labels_that_its_own_time_teaches(
+    probability: str, size: int
+) -> None:
+    """Labels that are old enough when an observation comes are in its interval and its number."""
+    one = processor(unlabelled=None, learn_after=5, probability=probability)
+    events: list[Any] = [observed("a", 100), Label("a", 101, value=1)]
+    events += [observed("b", 104), observed("c", 105)]
+    found: list[Any] = []
+    for first in range(0, 4, size):
+        part = events[first : first + size]
+        found += one.process(part[0]) if size == 1 else one.process_many(part)
+    predicted = [(each.p0, each.n_labels) for each in found if not isinstance(each, Outcome)]
+    assert predicted == [(0.0, 0), (0.0, 0), (0.5, 1)]
+
+
 def test_a_true_label_that_comes_later_is_not_learned() -> None:
     """It gives a late outcome with the prediction as issued, once, and no monitor counts it."""
     one = processor()

@@ -136,7 +136,7 @@ def test_ways_to_write_the_negative_label(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [2, -1, 0.5, "yes", "nan", [1], {}, pytest.param(10**5000, id="huge"), math.inf]
+    "value", [2, -1, 0.5, "yes", [1], {}, pytest.param(10**5000, id="huge"), math.inf]
 )
 def test_bad_labels(value: object) -> None:
     """Any other label is refused."""

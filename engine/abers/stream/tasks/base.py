@@ -18,31 +18,29 @@ from abers import registry
 from abers.calibration.lane_mixture import LaneMixture
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
-from abers.stream.columns import Rows, objects
+from abers.stream.column_types import objects
+from abers.stream.rows import Rows
 from abers.stream.setting_values import FORGETTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from msgspec import Struct
-    from numpy.typing import NDArray
 
+    from abers._core import Model
     from abers.arrays import Bytes, Floats, Integers
     from abers.base import Calibrator
+    from abers.forgetting import Forgetting
     from abers.monitoring import EProcess, Mixture, ScoredRows, TaskMonitor
     from abers.regression import CoverageTracker
-    from abers.stream.columns import Column, Events
+    from abers.stream.column_types import Column
+    from abers.stream.columns import Events
     from abers.stream.settings import Settings
+    from abers.stream.tasks.rows import SettledRows
 
     AnyCalibrator = Calibrator[Any, Any, Any, Any]
 
-__all__ = [
-    "CalibrationSteps",
-    "PredictionRows",
-    "RowCalibrator",
-    "SettledRows",
-    "Task",
-]
+__all__ = ["CalibrationSteps", "PredictionRows", "RowCalibrator", "Task"]
 
 _OPTIONS = (
     *(*FORGETTING, "folds", "classes", "max_classes", "refit"),
@@ -58,8 +56,9 @@ class CalibrationSteps(NamedTuple):
     values: Floats  # labels, as numbers of `Task.value`; 0 for predictions
     times: Integers  # event times of the observations, in milliseconds
     numbers: Integers | None = None  # of the observations, if the task is stateful
+    clocks: Integers | None = None  # of the model, if the task is stateful; `NO_CLOCK` for none yet
 
-    def take(self, rows: Any) -> CalibrationSteps:  # noqa: ANN401 - whatever indexes an array
+    def take(self, rows: Any) -> CalibrationSteps:  # noqa: ANN401 - an index of arrays
         """Return some of the rows."""
         columns: list[Any] = [None if one is None else one[rows] for one in self]
         return CalibrationSteps(*columns)
@@ -72,18 +71,10 @@ class PredictionRows(NamedTuple):
     n_labels: Integers  # number of labels that the calibrator held
     bands: Column | None = None  # predictive distributions; None in a task without them
 
-
-class SettledRows(NamedTuple):
-    """Predictions whose labels came, a row each."""
-
-    events: Events  # observation or label, whichever came last: both have the id and the model
-    segments: Column  # of the observations
-    label_times: Integers
-    times: Integers  # event times of the observations
-    rows: Floats  # score and prediction as issued, then any columns of `distribution_scores`
-    values: Floats  # labels, as numbers of `Task.value`
-    assumed: NDArray[np.bool_] | None = None  # labels that did not come; None if none is assumed
-    late: NDArray[np.bool_] | None = None  # labels after assumed ones
+    def take(self, rows: Any) -> PredictionRows:  # noqa: ANN401 - an index of arrays
+        """Return some of the rows."""
+        bands = None if self.bands is None else self.bands[rows]
+        return PredictionRows(self.rows[rows], self.n_labels[rows], bands)
 
 
 class RowCalibrator:
@@ -188,6 +179,9 @@ class Task(ABC):
         What labels count in a test of one probability, see `CalibrationEProcess`.
     tested
         What the tested probabilities are of.
+    learn_after
+        Age of observations, in milliseconds, at which labels are taught; None if they have an order
+        of their own.
     """
 
     prediction: type[Struct]
@@ -214,6 +208,7 @@ class Task(ABC):
             name: getattr(settings, name) for name in (*options, "grace_period")
         }
         self.views = settings.views
+        self.learn_after = settings.labels_after
 
     @property
     def repeats(self) -> bool:
@@ -309,13 +304,17 @@ class Task(ABC):
         """Return an empty calibrator, or the one with this state; a ValueError if it is not one."""
         return RowCalibrator(self, state)
 
+    def native(self) -> tuple[Model, Forgetting] | None:
+        """Return an empty model and its rule, if the core runs all calibrators in one call."""
+        return None
+
     def monitor(self, states: Mapping[str, Sequence[Any]] | None = None) -> TaskMonitor:
         """Return an empty monitor, or one with states by name; a ValueError if one is not such.
 
         Unless overridden, a monitor of probabilities, and of the scores where these are some.
         """
         monitor = task_monitor(self._name, states, protected=self.mixed, raw=self.has_raw_view)
-        require(not states or ("raw" in monitor.views()) == self.has_raw_view, "views")
+        require(not states or monitor.has_raw_view == self.has_raw_view, "views")
         return monitor
 
     @abstractmethod

@@ -12,23 +12,37 @@ import numpy as np
 
 from abers import validation
 from abers.arrays import EXPIRE, PREDICT
-from abers.calibration import cross_ends, cross_log_merge
+from abers.backends import core
+from abers.calibration import (
+    ProtectedVennAbers,
+    VennAbers,
+    cross_ends,
+    cross_log_merge,
+    sets,
+)
+from abers.calibration.protected import protection
 from abers.calibration.raw_probability import logistic
 from abers.exceptions import ScoreError
+from abers.forgetting import Forgetting
 from abers.monitoring import BinaryForecasts, ScoredRows
 from abers.stream.events import Outcome, Prediction
+from abers.stream.setting_values import FORGETTING
 from abers.stream.tasks.base import Task
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from abers._core import Model
     from abers.arrays import Floats
-    from abers.stream.columns import Column, Events
+    from abers.stream.column_types import Column
+    from abers.stream.columns import Events
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
 
 __all__ = ["PARTS", "BinaryTask"]
+
+_LEAST_WAIT = 4_096  # predictions
 
 PARTS: Mapping[str, Callable[[Any], Sequence[Any]]] = {
     "probability": lambda p: (p, p, p),
@@ -56,8 +70,22 @@ class BinaryTask(Task):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._answer = self._kind.capabilities.answer
+        # What expires holds nothing back, so the wait bounds only how many labels are kept.
+        self._wait = max(settings.max_pending, _LEAST_WAIT)
+        self._age = -1 if self.learn_after is None else self.learn_after
+        self.stateful |= self._kind is VennAbers  # labels are taught in an order of predictions
         self._smallest = 0.0 if self.probabilities else -sys.float_info.max
         self._largest = 1.0 if self.probabilities else sys.float_info.max
+
+    def native(self) -> tuple[Model, Forgetting] | None:
+        """Return an empty model and its rule, if calibrators are the merged or the protected."""
+        rule = Forgetting(*map(self._options.get, FORGETTING))
+        if self._kind is VennAbers:
+            return core.VennAbersModel(sets.empty(rule), self._wait, self._age), rule
+        if self._kind is ProtectedVennAbers:
+            given = {name: one for name, one in self._options.items() if name not in FORGETTING}
+            return protection(rule, **given, wait=self._wait, age=self._age), rule
+        return None
 
     def score(self, given: object, id_: str) -> float | list[float]:
         """Return a score: a finite number, in [0, 1] where scores are probabilities."""

@@ -18,7 +18,8 @@ from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers.arrays import Floats
-    from abers.stream.columns import Column, Events
+    from abers.stream.column_types import Column
+    from abers.stream.columns import Events
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
 

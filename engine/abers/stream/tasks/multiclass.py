@@ -23,8 +23,9 @@ from abers.stream.tasks.rows import by_name, dicts
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from abers.arrays import Floats
-    from abers.stream.columns import Column, Events
+    from abers.arrays import Floats, Integers
+    from abers.stream.column_types import Column
+    from abers.stream.columns import Events
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
 
@@ -32,6 +33,7 @@ __all__ = ["MultiClassTask"]
 
 _EPSILON = 1e-9  # by which probabilities may exceed 1
 _MOST_VERDICTS = 100  # classes; with more only the top class has verdicts
+_LOSSES = 4  # columns of `_losses`
 _ROUNDING = 0.01  # probabilities that were written with few digits still sum to about 1
 
 
@@ -188,28 +190,31 @@ class MultiClassTask(Task):
             outcome=self.counted,
             of=self.tested,
             classes=self._verdict_classes,
+            multiclass=True,
             **self.testing,
         )
 
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
         """Return the largest probabilities, and whether the labels were of those classes.
 
-        Behind the labels are the probabilities of each class, by view, and the number of the label.
+        Behind the labels is what `CalibrationEProcess` takes of several classes.
         """
         score, p, *_ = self._parts(issued)
         tables = {"raw": score, "calibrated": p}
-        most = np.column_stack([tables[view].max(axis=1) for view in self.views])
-        true = np.column_stack([scored.forecasts[view].true for view in self.views])
-        if not self._verdict_classes:
-            return np.minimum(most, 1.0), true
+        known = [np.clip(tables[view], 0.0, 1.0) for view in self.views]
+        most = np.column_stack([one.max(axis=1) for one in known])
         found = [scored.forecasts[view] for view in self.views]
-        by_class = [
+        true = np.column_stack([one.true for one in found])
+        issued_then = [
             np.clip(one.table, 0.0, 1.0) for one in found if isinstance(one, ClassForecasts)
         ]
-        outcomes = np.hstack((true, *by_class, scored.labels[:, np.newaxis]))
-        forecasts = np.zeros((len(issued), outcomes.shape[1]))
-        forecasts[:, : len(self.views)] = np.minimum(most, 1.0)
-        return forecasts, outcomes
+        labels = scored.labels[:, np.newaxis]
+        losses = _losses(issued_then[0], issued_then[-1], scored.labels.astype(np.int64))
+        if not self._verdict_classes:
+            return np.hstack((most, np.zeros((len(issued), _LOSSES)))), np.hstack((true, losses))
+        outcomes = np.hstack((true, losses, *issued_then, labels))
+        nothing = np.zeros((len(issued), _LOSSES))
+        return np.hstack((most, nothing, *known, nothing[:, :1])), outcomes
 
     def fields(self, rows: Floats) -> dict[str, Column]:
         """Return the columns of scores and predictions."""
@@ -219,3 +224,13 @@ class MultiClassTask(Task):
     def _parts(self, rows: Floats) -> list[Floats]:
         """Return scores, probabilities, lower and upper ends."""
         return np.split(rows, 4, axis=1)
+
+
+def _losses(raw: Floats, calibrated: Floats, labels: Integers) -> Floats:
+    """Return what losses need of each row; see `CalibrationEProcess`."""
+    rows = np.arange(len(labels))
+    ratios = np.ones_like(calibrated)
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        np.divide(calibrated, raw, out=ratios, where=(raw > 0.0) | (calibrated > 0.0))
+    ends = (ratios.min(axis=1), ratios.max(axis=1))
+    return np.column_stack((raw[rows, labels], calibrated[rows, labels], *ends))

@@ -27,7 +27,7 @@ from abers.monitoring import (
 from abers.monitoring.regression import central_pairs
 from abers.regression import CoverageTracker
 from abers.serialization import require
-from abers.stream.columns import objects
+from abers.stream.column_types import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
 from abers.stream.tasks.base import Task
 from abers.stream.tasks.rows import by_name, dicts
@@ -41,17 +41,20 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats
     from abers.monitoring import TaskMonitor
-    from abers.stream.columns import Column, Events
+    from abers.stream.column_types import Column
+    from abers.stream.columns import Events
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import (
         AnyCalibrator,
         CalibrationSteps,
         PredictionRows,
         RowCalibrator,
-        SettledRows,
     )
+    from abers.stream.tasks.rows import SettledRows
 
 __all__ = ["RegressionTask"]
+
+_MEDIAN = 0.5  # its level
 
 
 class RegressionTask(Task):
@@ -266,7 +269,11 @@ class RegressionTask(Task):
         """Return an e-process against the central intervals, and any PIT values."""
         shares = [share for _, _, share in central_pairs(self._levels)]
         levels = [self._levels[at] for at in self._verdict_levels()]
-        options: dict[str, Any] = {"quantiles": levels, "pit": self.distributions}
+        options: dict[str, Any] = {
+            "quantiles": levels,
+            "pit": self.distributions,
+            "intervals": True,
+        }
         return DistributionEProcess(shares, **options, **self.testing)
 
     def _verdict_levels(self) -> list[int]:
@@ -276,13 +283,27 @@ class RegressionTask(Task):
 
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
         """Return zeros, and what `DistributionEProcess` takes of labels."""
-        columns: list[NDArray[Any]] = [*scored.covered.values()]
+        columns: list[NDArray[Any]] = [*self._measured(scored), *scored.covered.values()]
         if scored.quantiles is not None:
             quantiles = scored.quantiles[:, self._verdict_levels()].T
             columns += [0.5 * (1.0 + np.sign(one - scored.labels)) for one in quantiles]
         columns += scored.pit or ()
         outcomes = np.column_stack(columns).astype(np.float64)
         return np.zeros((len(issued), outcomes.shape[1])), outcomes
+
+    def _measured(self, scored: ScoredRows) -> list[NDArray[Any]]:
+        """Return whether labels are below intervals, widths of these, error and distance."""
+        n = len(scored)
+        if scored.quantiles is None or scored.scores is None:
+            return [np.zeros(n)] * (2 * len(scored.covered)) + [np.full(n, np.nan)] * 2
+        ends = [scored.quantiles[:, [low, high]].T for low, high, _ in central_pairs(self._levels)]
+        with np.errstate(invalid="ignore"):  # of two equal infinite ends
+            widths = [np.maximum(high - low, 0.0) for low, high in ends]
+        widths = [np.where(np.isnan(one), np.inf, one) for one in widths]
+        median = self._levels.index(_MEDIAN) if _MEDIAN in self._levels else None
+        middle = np.full(n, np.nan) if median is None else scored.quantiles[:, median]
+        distances = (scored.labels - scored.scores, np.abs(scored.labels - middle))
+        return [*(scored.labels < low for low, _ in ends), *widths, *distances]
 
     def labels(self, values: Floats) -> Column:
         """Return the labels of values, which are the values."""

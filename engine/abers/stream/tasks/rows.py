@@ -1,18 +1,35 @@
-"""Helpers of tasks for rows of floats."""
+"""Settled predictions as rows, and helpers of tasks for rows of floats."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from abers.stream.columns import objects
+from abers.stream.column_types import objects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abers.arrays import Floats
-    from abers.stream.columns import Column
+    import numpy as np
+    from numpy.typing import NDArray
 
-__all__ = ["by_name", "dicts"]
+    from abers.arrays import Floats, Integers
+    from abers.stream.column_types import Column
+    from abers.stream.columns import Events
+
+__all__ = ["SettledRows", "by_name", "dicts"]
+
+
+class SettledRows(NamedTuple):
+    """Predictions whose labels came, a row each."""
+
+    events: Events  # observation or label, whichever came last: both have the id and the model
+    segments: Column  # of the observations
+    label_times: Integers
+    times: Integers  # event times of the observations
+    rows: Floats  # score and prediction as issued, then any columns of `distribution_scores`
+    values: Floats  # labels, as numbers of `Task.value`
+    assumed: NDArray[np.bool_] | None = None  # labels that did not come; None if none is assumed
+    late: NDArray[np.bool_] | None = None  # labels after assumed ones
 
 
 def by_name(names: Sequence[str], rows: Floats) -> Column:

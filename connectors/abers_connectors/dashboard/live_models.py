@@ -1,0 +1,74 @@
+"""The words of the answers in the bar, and the list of models, as HTML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from abers.monitoring.answers import formats
+from abers.pages.figures import sign
+from abers.pages.html_text import escape
+from abers_connectors.dashboard.models import key_id, key_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from abers.pages.blocks import AnswerBlock
+    from abers_connectors.dashboard.model_states import ListedStatus
+    from abers_connectors.dashboard.models import Key
+
+__all__ = ["chips", "models_table"]
+
+_CHIPS = {"Model": "model", "Calibrated": "served", "Pays": "pays"}
+_WORDS = {"waiting": "too few", "yes": "right"}
+_HEADS = (
+    '<th scope="col">model</th><th scope="col" class="some">labels</th>'
+    '<th scope="col" class="left">raw</th><th scope="col" class="left">calibrated</th>'
+    '<th scope="col" class="much">wrong at least (raw)</th>'
+)
+
+
+def chips(cards: Iterable[AnswerBlock]) -> str:
+    """Return the words of the answers, each with its sign."""
+    return "".join(
+        _mark(card.state, f"{_CHIPS[card.name]}: {(card.word or card.state).lower()}", keep=True)
+        for card in cards
+    )
+
+
+def models_table(models: Sequence[ListedStatus], sentence: str, shown: Key | None) -> str:
+    """Return a table of models, each a link, under a sentence that says which they are."""
+    rows = "".join(_row(one, one.key == shown) for one in models)
+    said = f'<p class="why">{escape(sentence)}</p>' if sentence else ""
+    return (
+        f"{said}<table><caption>Models, the worst first</caption><thead><tr>{_HEADS}</tr></thead>"
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def _row(one: ListedStatus, is_shown: bool) -> str:  # noqa: FBT001 - it is named where it is made
+    name, found = key_name(one.key) or "default", one.found
+    where = ' aria-current="page"' if is_shown else ""
+    alarm = " (alarm)" if one.status.active else ""
+    link = f'<a href="/?model={escape(quote(key_id(one.key)))}"{where}>{escape(name)}</a>{alarm}'
+    cells = [f'<td class="some">{formats.count(one.status.labels)}</td>']
+    for question in ("model", "calibrated"):
+        state = found and found.states[question]
+        word = _mark(state, _WORDS.get(state, state)) if state else ""
+        cells.append(f'<td class="left">{word}</td>')
+    cells.append(f'<td class="much">{_wrong(one)}</td>')
+    return f'<tr><th scope="row" class="long">{link}</th>{"".join(cells)}</tr>'
+
+
+def _wrong(one: ListedStatus) -> str:
+    """Return by how many labels promises are wrong at least, raw in brackets."""
+    if one.found is None or one.found.states["calibrated"] == "waiting":
+        return ""
+    raw = one.found.raw_wrong_by
+    behind = "" if raw is None else f' <span class="soft">({formats.count(raw)})</span>'
+    return f"{formats.count(one.found.wrong_by)}{behind}"
+
+
+def _mark(state: str, words: str, *, keep: bool = False) -> str:
+    kept = " keep" * keep
+    return f'<span class="mark {state}{kept}">{sign(state)}<span>{escape(words)}</span></span>'

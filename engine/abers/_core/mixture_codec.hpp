@@ -1,0 +1,194 @@
+// The saved form of a mixture of probabilities in lanes, a byte string a column: parameters,
+// exponents of the losses; by lane number, moment, weights and forecasts.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "aggregation.hpp"
+#include "class_aggregation.hpp"
+#include "method_mixture.hpp"
+#include "saved_bytes.hpp"
+
+namespace abers {
+
+inline constexpr std::size_t kMixturePieces = 6;
+using MixturePieces = std::array<std::string_view, kMixturePieces>;
+
+// Counts that are saved apart.
+struct MixtureCounts {
+  std::int64_t moment;  // predictions
+  std::int64_t labels;  // of observations that held a lane
+  std::int64_t taught;  // all labels
+  std::int64_t most;    // lanes there ever were
+};
+
+namespace mixture_codec {
+
+inline constexpr double kSteepest = 1e100;  // far more than any fitted slope or level
+inline constexpr double kRounded = 1e-9;
+inline constexpr std::int64_t kMostLoss = std::int64_t{1} << 60;  // in powers of two
+
+struct Columns {
+  SavedNumbers<double> own;
+  SavedNumbers<std::int64_t> exponents, numbers, moments;
+  SavedNumbers<double> weights, forecasts;
+
+  explicit Columns(const MixturePieces& pieces)
+      : own(pieces[0], "columns"),
+        exponents(pieces[1], "columns"),
+        numbers(pieces[2], "columns"),
+        moments(pieces[3], "columns"),
+        weights(pieces[4], "columns"),
+        forecasts(pieces[5], "columns") {}
+};
+
+template <class M>
+std::size_t parameters(M& mixture) {
+  std::size_t count = 0;
+  mixture.visit_parameters([&](double) { ++count; });
+  return count;
+}
+
+inline bool are_weights(const double* first, std::size_t count) {
+  return std::all_of(first, first + count, [](double w) { return w > 0.0 && w <= 1.0; });
+}
+
+// Those of online Platt scaling come first, then weights and products.
+inline void require_parameters(const Aggregation&, const std::vector<double>& own) {
+  const double slope = own[0], level = own[1], p00 = own[2], p01 = own[3], p11 = own[4];
+  require_saved(std::abs(slope) < kSteepest && std::abs(level) < kSteepest, "curve");
+  const bool covers = p01 * p01 <= p00 * p11 * (1.0 + kRounded) + kRounded;
+  require_saved(0.0 < p00 && p00 <= 1.0 && 0.0 < p11 && p11 <= 1.0 && covers, "curvature");
+  require_saved(are_weights(own.data() + OnlinePlatt::kSize, own.size() - OnlinePlatt::kSize),
+                "weights of experts");
+}
+
+inline void require_parameters(const ClassAggregation&, const std::vector<double>& own) {
+  require_saved(are_weights(own.data(), own.size()), "weights of experts");
+}
+
+inline bool are_bounded(const double* first, std::size_t count) {
+  return std::all_of(first, first + count, [](double x) { return std::abs(x) < kSteepest; });
+}
+
+inline void require_parameters(const MethodMixture& mixture, const std::vector<double>& own) {
+  const std::size_t products = mixture.experts() + 1, rest = own.size() - products;
+  require_saved(are_weights(own.data(), Methods::kWeights) && are_weights(&own[rest], products),
+                "weights of methods");
+  require_saved(are_bounded(own.data(), rest), "methods");
+}
+
+// Whether an awaiting observation may keep these.
+inline bool are_forecasts(const MethodMixture& mixture, const double* kept) {
+  return are_bounded(kept, Methods::kKept) &&
+         std::all_of(kept, kept + mixture.experts(),
+                     [](double p) { return p >= kClip && p <= 1.0 - kClip; });
+}
+
+inline bool are_forecasts(const Aggregation& mixture, const double* kept) {
+  return std::all_of(kept, kept + mixture.experts(),
+                     [](double p) { return p >= kClip && p <= 1.0 - kClip; });
+}
+
+inline bool are_forecasts(const ClassAggregation& mixture, const double* kept) {
+  for (std::size_t k = 0; k < mixture.experts(); ++k, kept += mixture.classes()) {
+    double total = 0.0;
+    for (std::size_t c = 0; c < mixture.classes(); ++c) {
+      if (!(kept[c] >= kClip / 2.0)) return false;  // what is clipped is divided by its sum
+      total += kept[c];
+    }
+    if (!(std::abs(total - 1.0) < kRounded)) return false;
+  }
+  return true;
+}
+
+template <class M>
+void check(M& mixture, const Columns& columns, const MixtureCounts& counts) {
+  const Lanes& lanes = mixture.lanes();
+  const std::size_t rows = columns.numbers.size(), kept = lanes.kept_size();
+  require_saved(columns.own.size() == parameters(mixture) &&
+                    columns.exponents.size() == mixture.products().size() &&
+                    columns.moments.size() == rows &&
+                    columns.weights.size() == rows * lanes.experts() &&
+                    columns.forecasts.size() == rows * kept &&
+                    rows <= static_cast<std::uint64_t>(counts.most),
+                "columns");
+  std::unordered_set<std::int64_t> busy;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::int64_t number = columns.numbers[row], moment = columns.moments[row];
+    const std::vector<double> forecasts = columns.forecasts.part(row * kept, kept);
+    require_saved(number >= -1 && (number < 0 || busy.insert(number).second), "numbers");
+    require_saved(moment >= 0 && moment < std::max<std::int64_t>(counts.moment, 1), "moments");
+    if (number >= 0) {
+      require_saved(are_forecasts(mixture, forecasts.data()), "forecasts");
+    } else {
+      require_saved(moment == 0, "moments");
+      require_saved(std::ranges::all_of(forecasts, [](double x) { return x == 0.0; }), "forecasts");
+    }
+  }
+  for (std::size_t i = 0; i < columns.exponents.size(); ++i) {
+    require_saved(columns.exponents[i] <= 0 && columns.exponents[i] >= -kMostLoss, "losses");
+  }
+  for (std::size_t i = 0; i < columns.weights.size(); ++i) {
+    require_saved(columns.weights[i] > 0.0 && columns.weights[i] <= 1.0, "weights");
+  }
+  require_parameters(mixture, columns.own.part(0, columns.own.size()));
+}
+
+}  // namespace mixture_codec
+
+// Appends the pieces, each behind its length.
+template <class M>
+void save_mixture(std::string& bytes, M& mixture) {
+  const Lanes& lanes = mixture.lanes();
+  const std::size_t count = lanes.size();
+  const auto piece = [&](const auto& write) { append_written(bytes, write); };
+  const auto of_each = [&](const auto& write) {
+    piece([&] {
+      for (Lanes::Lane lane = 0; lane < count; ++lane) write(lane);
+    });
+  };
+  const auto row = [&](const double* first, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) append(bytes, first ? first[i] : 0.0);
+  };
+  piece([&] { mixture.visit_parameters([&](double one) { append(bytes, one); }); });
+  piece([&] {
+    for (const Product& product : mixture.products()) append(bytes, product.exponent);
+  });
+  of_each([&](Lanes::Lane lane) {
+    append(bytes, lanes.busy(lane) ? lanes.number(lane) : std::int64_t{-1});
+  });
+  of_each([&](Lanes::Lane lane) {
+    append(bytes, lanes.busy(lane) ? lanes.moment(lane) : std::int64_t{0});
+  });
+  of_each([&](Lanes::Lane lane) { row(lanes.weights(lane), lanes.experts()); });
+  of_each([&](Lanes::Lane lane) {
+    row(lanes.busy(lane) ? lanes.kept(lane) : nullptr, lanes.kept_size());
+  });
+}
+
+// Takes over what `save_mixture` wrote; std::invalid_argument, with nothing changed, for all else.
+template <class M>
+void load_mixture(M& mixture, const MixturePieces& pieces, const MixtureCounts& counts) {
+  const mixture_codec::Columns columns(pieces);
+  mixture_codec::check(mixture, columns, counts);
+  Lanes lanes = mixture.lanes();
+  lanes.load(counts.moment, static_cast<std::size_t>(counts.most), columns.numbers, columns.moments,
+             columns.weights, columns.forecasts);
+  std::size_t next = 0;
+  mixture.visit_parameters([&](double& one) { one = columns.own[next++]; });
+  std::size_t exponent = 0;
+  for (Product& product : mixture.products()) product.exponent = columns.exponents[exponent++];
+  mixture.load(counts.labels, counts.taught, std::move(lanes));
+}
+
+}  // namespace abers

@@ -1,0 +1,20 @@
+// What the bindings of saved state share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+
+namespace abers {
+
+using BytesList = nanobind::typed<nanobind::list, nanobind::bytes>;
+
+inline std::string_view view(const nanobind::bytes& bytes) {
+  return {static_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline nanobind::bytes to_python(std::string_view bytes) {
+  return nanobind::bytes(bytes.data(), bytes.size());
+}
+
+}  // namespace abers

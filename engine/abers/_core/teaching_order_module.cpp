@@ -1,0 +1,90 @@
+// Python's way into the order in which labels teach; see tests/oracles/teaching_order.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "saved_module.hpp"
+#include "teaching_by_age.hpp"
+#include "teaching_order.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace abers {
+namespace {
+
+using Due = std::vector<std::pair<std::int64_t, bool>>;
+
+// What a call appends to an empty list.
+template <class Call>
+Due due(const Call& call) {
+  std::vector<Taught> taught;
+  call(taught);
+  Due found;
+  found.reserve(taught.size());
+  for (const Taught& one : taught) found.emplace_back(one.number, one.label);
+  return found;
+}
+
+template <class Order>
+std::optional<Due> label(Order& order, std::int64_t number, bool label) {
+  bool known = false;
+  Due found = due([&](std::vector<Taught>& all) { known = order.label(number, label, all); });
+  return known ? std::optional(std::move(found)) : std::nullopt;
+}
+
+template <class Order>
+void bind_face(nb::class_<Order>& type) {
+  type.def("label", &label<Order>, "number"_a, "label"_a)
+      .def(
+          "expire",
+          [](Order& order, std::int64_t number) {
+            return due([&](std::vector<Taught>& all) { order.expire(number, all); });
+          },
+          "number"_a)
+      .def("waits", &Order::waits, "number"_a)
+      .def_prop_ro("held", &Order::held)
+      .def("save", [](const Order& order) { return to_python(order.save()); })
+      .def(
+          "load", [](Order& order, const nb::bytes& saved) { order.load(view(saved)); }, "saved"_a)
+      .def("__sizeof__", &Order::bytes);
+}
+
+}  // namespace
+
+void bind_teaching_order(nb::module_& module) {
+  auto order = nb::class_<TeachingOrder>(module, "TeachingOrder");
+  order.def(nb::init<std::int64_t>(), "wait"_a = 0)
+      .def(
+          "predict",
+          [](TeachingOrder& one, std::int64_t number) {
+            return due([&](std::vector<Taught>& all) { one.predict(number, all); });
+          },
+          "number"_a)
+      .def_prop_ro("cap", &TeachingOrder::cap)
+      .def_prop_ro("stalled", &TeachingOrder::stalled)
+      .def_prop_ro("by_arrival", &TeachingOrder::by_arrival);
+  bind_face(order);
+  auto age = nb::class_<TeachingByAge>(module, "TeachingByAge");
+  age.def(nb::init<std::int64_t>(), "age"_a)
+      .def(
+          "predict",
+          [](TeachingByAge& one, std::int64_t number, std::int64_t time) {
+            return due([&](std::vector<Taught>& all) { one.predict(number, all, time); });
+          },
+          "number"_a, "time"_a)
+      .def(
+          "advance",
+          [](TeachingByAge& one, std::int64_t clock) {
+            return due([&](std::vector<Taught>& all) { one.advance(clock, all); });
+          },
+          "clock"_a);
+  bind_face(age);
+}
+
+}  // namespace abers

@@ -1,0 +1,93 @@
+"""Numbers of the three answers, for metrics: states, what was promised and came, gaps, the loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abers.monitoring.measures import Measure, Number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abers.monitoring.answers import Answer, Answers, Period, Row
+
+__all__ = ["ANSWERS", "STATES", "answer_numbers"]
+
+STATES = ("no", "partly", "undecided", "yes", "waiting", "recovering")
+"""States that an answer can have."""
+
+_STATE = Measure(
+    "answer", "", "boolean", "Whether the answer to a question about a model has this state."
+)
+_LABELS = Measure("now_labels", "", "labels", "Latest labels, which the answers are about.")
+_WRONG = Measure(
+    "now_wrong_labels", "", "labels", "Latest labels by which served promises are off at least."
+)
+_SHARES = (
+    ("promised", Measure("now_promised_ratio", "", "ratio", "Promised share of a group.")),
+    ("came", Measure("now_came_ratio", "", "ratio", "Share of a group that came.")),
+)
+_POINTS = (
+    ("gap", Measure("now_gap_ratio", "", "ratio", "Share that came less the promised.")),
+    ("low", Measure("now_gap_low_ratio", "", "ratio", "Lower end of the range of the gap.")),
+    ("high", Measure("now_gap_high_ratio", "", "ratio", "Upper end of the range of the gap.")),
+)
+_SAVED = (
+    ("number", Measure("loss_saved_ratio", "", "ratio", "Loss saved by calibration, of all.")),
+    ("low", Measure("loss_saved_low_ratio", "", "ratio", "Lower end of its range.")),
+    ("high", Measure("loss_saved_high_ratio", "", "ratio", "Upper end of its range.")),
+)
+_PER_CENT = 100.0
+
+ANSWERS = (_STATE, _LABELS, _WRONG, *(one for _, one in (*_SHARES, *_POINTS, *_SAVED)))
+"""Numbers of the answers. What is not known, such as a gap before the first label, is left out.
+
+The state of each question is a set: 1 for the state that it has, and 0 for all others. Groups are
+the main rows: "all", "lower" and "upper", and of numbers "level-0.9".
+"""
+
+
+def answer_numbers(answers: Answers) -> Iterator[Number]:
+    """Yield the numbers of `ANSWERS`.
+
+    Examples
+    --------
+    >>> from abers.monitoring import BinaryMonitor, CalibrationEProcess
+    >>> monitor = BinaryMonitor(raw=True)
+    >>> monitor.e_processes = [CalibrationEProcess(["raw", "calibrated"], grace_period=200)]
+    >>> [one.labels for one in answer_numbers(monitor.answers()) if one.value == 1.0][0]
+    {'question': 'model', 'state': 'waiting'}
+    """
+    for one in answers.answers:
+        for state in STATES:
+            labels = {"question": one.question, "state": state}
+            yield Number(_STATE, float(one.state == state), labels=labels)
+    if answers.now is not None:
+        yield Number(_LABELS, answers.now.labels)
+        yield Number(_WRONG, answers.wrong_by)
+        yield from _of_now(answers.now)
+    if "pays" in answers:
+        pays = answers["pays"]
+        yield from _known(_SAVED, pays, _PER_CENT, "", {})
+
+
+def _of_now(now: Period) -> Iterator[Number]:
+    for name, view in now.views.items():
+        for row in view.main:
+            labels = {"group": row.key}
+            yield from _known(_SHARES, row, 1.0, name, labels)
+            yield from _known(_POINTS, row, _PER_CENT, name, labels)
+
+
+def _known(
+    measures: tuple[tuple[str, Measure], ...],
+    found: Row | Answer,
+    unit: float,
+    view: str,
+    labels: dict[str, str],
+) -> Iterator[Number]:
+    """Yield the fields of a row or an answer that are known, divided by a unit."""
+    for name, measure in measures:
+        value = getattr(found, name)
+        if value is not None:
+            yield Number(measure, value / unit, view, labels=labels)

@@ -1,0 +1,31 @@
+"""Three answers about a model: its truth, that of what is served, and what calibration saves.
+
+They are about now: the latest labels, in the order of the predictions as far as all earlier labels
+came or expired. All are functions of sums that the core keeps.
+"""
+
+from abers.monitoring.answers.answer import Answer
+from abers.monitoring.answers.answers import Answers, answers_of
+from abers.monitoring.answers.intervals import labels_of_a_mark, main_level
+from abers.monitoring.answers.pays import Saved
+from abers.monitoring.answers.period import ClassViews, Dot, Errors, Period, Point
+from abers.monitoring.answers.rows import IntervalRow, Row, View
+from abers.monitoring.answers.sums import Sums
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "ClassViews",
+    "Dot",
+    "Errors",
+    "IntervalRow",
+    "Period",
+    "Point",
+    "Row",
+    "Saved",
+    "Sums",
+    "View",
+    "answers_of",
+    "labels_of_a_mark",
+    "main_level",
+]

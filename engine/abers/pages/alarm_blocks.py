@@ -1,0 +1,287 @@
+"""Alarms, tests, and what a page says before all else."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from abers.monitoring import ALARM_TEST
+from abers.monitoring.answers import formats
+from abers.pages.blocks import (
+    AlarmBlock,
+    Column,
+    FoldBlock,
+    Mark,
+    Span,
+    TableBlock,
+    TableRow,
+)
+from abers.pages.model_findings import tone
+
+if TYPE_CHECKING:
+    from abers.monitoring import Evidence
+    from abers.monitoring.answers import Answer
+    from abers.pages.blocks import Block
+    from abers.pages.model_findings import ModelFindings, RaisedAlarm, Silence
+
+__all__ = ["alarm_fold", "alarm_sentence", "alarm_text", "banners", "to_one"]
+
+_TESTS = {
+    "since-start": "any gap since the start",
+    "change": "any gap lately",
+    "since-start-tolerance": "gap beyond tolerance since the start",
+    "change-tolerance": "gap beyond tolerance lately (alarm)",
+    "pit": "PIT values that are not even since the start",
+}
+_SHOWN = 5  # alarms, the latest
+_LARGEST = 30  # power of ten
+_PLAIN = 7  # digits of evidence that is written out
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+_NOTE = (
+    "Evidence of 100 to 1: a bet against the probabilities turned 1 into 100. Only “beyond "
+    "tolerance, lately” raises alarms. A test that is on stays on until the fault is over. Tests "
+    "are about every single probability, answers about averages, so both may differ."
+)
+
+
+def banners(found: ModelFindings) -> tuple[AlarmBlock, ...]:
+    """Return what comes first: no labels, an alarm that is active, a fault that is over."""
+    blocks = []
+    if found.silence is not None:
+        blocks.append(_silence(found, found.silence))
+    for alarm in _active(found):
+        head, words = alarm_sentence(found, alarm)
+        key = found.key(f"alarm-active-{alarm.view}")
+        blocks.append(AlarmBlock(key=key, head=head, words=words, active=True))
+    return (*blocks, *_recovering(found))
+
+
+def _active(found: ModelFindings) -> list[RaisedAlarm]:
+    """Return the last alarm of each view whose incident is open, and whose fault is still seen."""
+    over = {_view(found, one.question) for one in _recovered(found)}
+    tests = [one for one in found.monitor.tests if one.name == ALARM_TEST and one.active]
+    open_ = {one.view for one in tests} - over
+    latest = {alarm.view: alarm for _, alarm in found.alarms if alarm.view in open_}
+    return [*latest.values()]
+
+
+def _recovered(found: ModelFindings) -> list[Answer]:
+    return [one for one in found.answers.answers if one.state == "recovering"]
+
+
+def _view(found: ModelFindings, question: str) -> str:
+    """Return the view that a question is about."""
+    return "raw" if question == "model" else found.served
+
+
+def _recovering(found: ModelFindings) -> list[AlarmBlock]:
+    """Return that faults are not seen any more."""
+    return [
+        AlarmBlock(
+            key=found.key(f"recovering-{one.question}"),
+            head="Recovering.",
+            words=f"{one.sentence} It is called over when both halves are right.",
+            state="yes",
+            active=True,
+        )
+        for one in _recovered(found)
+    ]
+
+
+def _silence(found: ModelFindings, silence: Silence) -> AlarmBlock:
+    oldest = ""
+    if silence.oldest is not None:
+        oldest = f"; the oldest since {formats.moment(silence.oldest, found.zone)}"
+    verb = "prediction waits" if silence.waiting == 1 else "predictions wait"
+    return AlarmBlock(
+        key=found.key("silence"),
+        head=f"No label for {_lasting(silence.milliseconds)}.",
+        words=f"{formats.count(silence.waiting)} {verb}{oldest}. "
+        f"Answers are as of {formats.moment(silence.since, found.zone)}.",
+        state="partly",
+        active=True,
+        record=silence._asdict(),
+    )
+
+
+def _lasting(milliseconds: int) -> str:
+    """Return a time in its two largest units.
+
+    Examples
+    --------
+    >>> [_lasting(one).replace(formats.NO_BREAK, " ") for one in (19_200_000, 7_200_000, 500)]
+    ['5 h 20 min', '2 h', '0 s']
+    """
+    counts = []
+    for size, unit in _UNITS:
+        count, milliseconds = divmod(milliseconds, size)
+        counts.append((count, unit))
+    first = next((place for place, (count, _) in enumerate(counts) if count), len(counts) - 1)
+    shown = [one for one in counts[first : first + 2] if one[0]] or counts[-1:]
+    return formats.NO_BREAK.join(f"{count}{formats.NO_BREAK}{unit}" for count, unit in shown)
+
+
+def alarm_sentence(found: ModelFindings, alarm: RaisedAlarm) -> tuple[str, str]:
+    """Return when an alarm was raised and of what, and the labels since the fault began."""
+    fault = alarm.fault or "off"
+    verb = "are" if found.of_numbers else "is"
+    view = "served intervals" if found.of_numbers else alarm.view
+    head = f"{formats.moment(alarm.time, found.zone)}: {view} {verb} {fault}."
+    if alarm.since is None or alarm.promised is None or alarm.came is None:
+        return head, ""
+    since = formats.moment(alarm.since, found.zone)
+    labels = "label" if alarm.labels == 1 else "labels"
+    promised = formats.number(alarm.promised, 1)
+    return head, (
+        f"Since {since}: {formats.count(alarm.labels)} {labels}, {promised} promised, "
+        f"{formats.count(alarm.came)} {found.came}."
+    )
+
+
+def alarm_text(found: ModelFindings) -> tuple[AlarmBlock, ...]:
+    """Return the last alarm as a text has it, if it is not the first thing that is said."""
+    if not found.alarms:
+        return ()
+    _, last = found.alarms[-1]
+    if last in _active(found):
+        return ()
+    head, words = alarm_sentence(found, last)
+    many = len(found.alarms)
+    before = f"{formats.count(many)} alarms, the last on" if many > 1 else "Alarm,"
+    key = found.key("alarm-text")
+    return (AlarmBlock(key=key, head=f"{before} {head}", words=words, place="text"),)
+
+
+def alarm_fold(found: ModelFindings) -> tuple[FoldBlock, ...]:
+    """Return the last alarms, and all tests; nothing before a test can say anything."""
+    tests = found.monitor.tests
+    if not tests or (found.answers.now is None and not found.alarms):
+        return ()
+    shown = [_alarm(found, place, one) for place, (_, one) in enumerate(found.alarms)]
+    blocks: list[Block] = [*reversed(shown[-_SHOWN:])]
+    return (
+        FoldBlock(
+            key=found.key("alarms"),
+            title="Alarms and tests",
+            summary=f"{_summary(found)} A test bets against the probabilities; winning is "
+            "evidence.",
+            blocks=(*blocks, _tests(found, tests)),
+            record={"alarms": [_alarm_record(labels, one) for labels, one in found.alarms]},
+        ),
+    )
+
+
+def _summary(found: ModelFindings) -> str:
+    many = len(found.alarms)
+    if not many:
+        return "No alarm."
+    _, last = found.alarms[-1]
+    noun = "alarm" if many == 1 else "alarms, the last"
+    return f"{many} {noun} for {last.view}, on {formats.day(last.time, found.zone)}."
+
+
+def _alarm(found: ModelFindings, place: int, alarm: RaisedAlarm) -> AlarmBlock:
+    head, words = alarm_sentence(found, alarm)
+    return AlarmBlock(
+        key=found.key(f"alarm-{place + 1}"),
+        head=head,
+        words=words,
+        small=_guarantee(found),
+        detail="more",
+    )
+
+
+def _guarantee(found: ModelFindings) -> str:
+    """Return how often a false alarm is raised, with its condition."""
+    test = next(one for one in found.monitor.tests if one.name == ALARM_TEST)
+    if "event time" in test.guarantee:
+        return test.guarantee
+    labels = formats.count(math.exp(test.log_threshold))
+    return (
+        f"While all odds are within a factor of {found.tolerance:g}, false alarms come once in "
+        f"{labels} labels on average, at most."
+    )
+
+
+def _alarm_record(labels: int, alarm: RaisedAlarm) -> dict[str, object]:
+    names = ("view", "time", "fault", "since", "labels", "outcome", "promised", "came")
+    return {"after_labels": labels} | {name: getattr(alarm, name) for name in names}
+
+
+def _tests(found: ModelFindings, tests: tuple[Evidence, ...]) -> TableBlock:
+    return TableBlock(
+        key=found.key("tests"),
+        caption="Tests of raw and calibrated probabilities",
+        columns=(
+            Column(head="test", align="left"),
+            Column(head="evidence now"),
+            Column(head="alarm line", room="much"),
+            Column(head="state", align="left"),
+        ),
+        rows=tuple(
+            TableRow(
+                (
+                    (Span(one.view, tone(one.view)), f": {_test_name(one.name)}"),
+                    to_one(one.log_wealth),
+                    to_one(one.log_threshold),
+                    _state(found, one),
+                )
+            )
+            for one in tests
+        ),
+        note=_NOTE,
+        detail="more",
+        record={"tests": [_test_record(one) for one in tests]},
+    )
+
+
+def _test_name(name: str) -> str:
+    """Return what a test is against.
+
+    Examples
+    --------
+    >>> _test_name("change"), _test_name("coverage-0.9-tolerance").replace(formats.NO_BREAK, " ")
+    ('any gap lately', '90 % intervals too narrow beyond tolerance since the start')
+    """
+    if not name.startswith("coverage-"):
+        return _TESTS.get(name, name)
+    level, _, beyond = name.removeprefix("coverage-").partition("-")
+    fault = "too narrow beyond tolerance" if beyond else "too narrow"
+    return f"{100.0 * float(level):.9g}{formats.NO_BREAK}% intervals {fault} since the start"
+
+
+def _test_record(one: Evidence) -> dict[str, object]:
+    last = None if one.last is None else one.last._asdict()
+    return one._asdict() | {"last": last}
+
+
+def to_one(logarithm: float) -> str:
+    """Return evidence as odds.
+
+    Examples
+    --------
+    >>> [to_one(math.log(one)) for one in (3_123.4, 4e10, 1e40)]
+    ['3,123 to 1', '4 · 10¹⁰ to 1', 'over 10³⁰ to 1']
+    >>> [to_one(math.log(one)) for one in (0.25, 9.7e15)], to_one(math.inf)
+    (['0.25 to 1', '1 · 10¹⁶ to 1'], 'over 10³⁰ to 1')
+    """
+    power = logarithm / math.log(10.0)
+    if power > _LARGEST:
+        return f"over 10{str(_LARGEST).translate(_SUPERSCRIPTS)} to 1"
+    if power < _PLAIN:
+        size = math.exp(logarithm)
+        return f"{formats.significant(size, 2 if size < 1.0 else 1)} to 1"
+    whole = math.floor(power)
+    leading = round(10 ** (power - whole))
+    leading, whole = (1, whole + 1) if leading == 10 else (leading, whole)  # noqa: PLR2004
+    return f"{leading} · 10{str(whole).translate(_SUPERSCRIPTS)} to 1"
+
+
+def _state(found: ModelFindings, one: Evidence) -> Mark:
+    """Return whether a test is on, and since when."""
+    if one.last is None:
+        return Mark("yes", "quiet", keep=True)
+    if one.active:
+        return Mark("no", "on", f"since {formats.day(one.last.first, found.zone)}", keep=True)
+    return Mark("partly", "was on", f"until {formats.day(one.last.last, found.zone)}", keep=True)

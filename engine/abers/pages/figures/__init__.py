@@ -1,0 +1,9 @@
+"""Figures as SVG, made once, without a script.
+
+The colours are variables of the page, so that a figure follows its light and its dark set.
+"""
+
+from abers.pages.figures.drawing import draw
+from abers.pages.figures.signs import sign
+
+__all__ = ["draw", "sign"]

@@ -1,0 +1,87 @@
+"""Names and phrases of the methods that p mixes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["MIXTURE", "Method", "methods_of"]
+
+MIXTURE = "protected"
+"""What losses call the mixture itself."""
+
+
+class Method(NamedTuple):
+    """A method: its name, and what it does in one phrase."""
+
+    name: str
+    phrase: str
+
+
+_MIXTURE = Method("calibrated", "the mean of all by weight: what is served")
+_UNCHANGED = Method("unchanged", "the raw probability as it is")
+_SWITCHING = Method("switching", "nine fixed corrections, among which it may switch at any time")
+_BEST = Method("best of late", "follows the method that was best lately")
+_ALL = "methods and averages of scores, labels and errors in a formula"
+_TWO_CLASSES = {
+    "raw": _UNCHANGED,
+    "venn_abers": Method("all labels", "Venn–Abers over all labels so far"),
+    "jumper": _SWITCHING,
+    "platt": Method("recent line", "one slope and one shift; half counts after 300 labels"),
+    "stack_scores": Method(
+        "scores combined", "methods and averages of scores in a formula that learns"
+    ),
+    "stack_all": Method("all combined, everything", f"{_ALL} that never forgets"),
+    "stack_2000": Method("all combined, 2,000", f"{_ALL} with 2,000 labels"),
+    "stack_1000": Method("all combined, 1,000", f"{_ALL} with 1,000 labels"),
+    "share": _BEST,
+    "share_16": Method("steady best", "as “best of late”, where a label counts a sixteenth"),
+    "share_arrival": Method("first to know", "as “best of late”, but learns labels as they come"),
+}
+_LAST_HUNDREDS = Method("last hundreds", "as “all labels”, where half counts after 300")
+_LAST_THOUSANDS = Method("last thousands", "as “all labels”, where half counts after 3,000")
+_FOLDS = {
+    "raw": Method("unchanged", "the median of the raw probabilities of the folds"),
+    "cross_venn_abers": Method("all labels", "cross Venn–Abers over all labels so far"),
+    "half_life_300": _LAST_HUNDREDS,
+    "half_life_3000": _LAST_THOUSANDS,
+    "platt": Method("straight line", "Platt scaling: one slope and one shift"),
+    "jumper": _SWITCHING,
+    "fixed_share": _BEST,
+}
+_CLASSES = {
+    "raw": Method("unchanged", "the raw probabilities as they are"),
+    "one_vs_rest": Method("all labels", "Venn–Abers of each class against all others"),
+    "half_life_300": _LAST_HUNDREDS,
+    "half_life_3000": _LAST_THOUSANDS,
+    "one_vs_one": Method("pairs", "Venn–Abers of each pair of classes, then coupled"),
+    "fixed_share": _BEST,
+}
+_NUMBERS = {
+    "base": Method("unchanged", "the distribution of the model"),
+    "recalibrated": Method(
+        "recalibrated", "that of the model, corrected by how often labels were below"
+    ),
+    "ivapr": Method("all labels", "inductive Venn–Abers regression over all labels so far"),
+    "ivapr_1000": Method(
+        "last thousand", "inductive Venn–Abers regression over the latest 1,000 labels"
+    ),
+}
+
+
+def methods_of(experts: Iterable[str]) -> dict[str, Method]:
+    """Return the names and phrases of the experts of a mixture; unknown ones have their own name.
+
+    Examples
+    --------
+    >>> [one.name for one in methods_of(["raw", "jumper", "venn_abers", "mine"]).values()]
+    ['unchanged', 'switching', 'all labels', 'mine']
+    """
+    names = [*experts]
+    known = max(
+        (_TWO_CLASSES, _FOLDS, _CLASSES, _NUMBERS), key=lambda table: sum(n in table for n in names)
+    )
+    found = known | {MIXTURE: _MIXTURE}
+    return {name: found.get(name, Method(name, "")) for name in names}

@@ -1,0 +1,258 @@
+"""The document of a model: three answers, about now, and everything behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from abers.monitoring.answers import formats
+from abers.pages.alarm_blocks import alarm_fold, alarm_text, banners
+from abers.pages.answer_cards import answer_cards
+from abers.pages.blocks import (
+    AnswerBlock,
+    AnswersBlock,
+    BlockGroup,
+    ChoiceBlock,
+    Document,
+    SectionBlock,
+)
+from abers.pages.class_table import class_section
+from abers.pages.interval_tables import interval_sections, latest_section
+from abers.pages.method_blocks import method_fold, outside_notes
+from abers.pages.model_findings import QUESTIONS, ModelFindings
+from abers.pages.other_monitors import other_folds
+from abers.pages.over_time import over_time_section
+from abers.pages.period_groups import group_sections
+from abers.pages.score_blocks import record_fold, score_fold
+from abers.pages.word_blocks import word_fold
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abers.monitoring import TaskMonitor
+    from abers.monitoring.answers import Answers, Period
+    from abers.pages.blocks import Block, Words
+    from abers.pages.model_findings import (
+        ExpertsOverTime,
+        LatestOutcomes,
+        RaisedAlarm,
+        Silence,
+    )
+
+__all__ = ["model_blocks", "model_document"]
+
+_WHERE = "the file of predictions"
+_LEADS = {
+    "yes": ("The model tells the truth.", "What is served is right.", "Calibration pays."),
+    "no": ("The model is off.", "What is served is off.", "Calibration costs."),
+    "partly": ("The model is off in part.", "What is served is off in part.", ""),
+    "recovering": ("The model recovers.", "What is served recovers.", ""),
+}
+
+
+def model_document(  # noqa: PLR0913 - each is of a part of the page
+    monitor: TaskMonitor,
+    *,
+    title: str,
+    zone: str = "UTC",
+    facts: Sequence[Words] = (),
+    alarms: Sequence[tuple[int, RaisedAlarm]] = (),
+    experts_over_time: Sequence[ExpertsOverTime] = (),
+    outcomes: LatestOutcomes | None = None,
+    records: Sequence[tuple[str, str]] = (),
+    where: str = _WHERE,
+    silence: Silence | None = None,
+    foot: Words = "",
+) -> Document:
+    """Return the document of a model.
+
+    Parameters
+    ----------
+    monitor
+        Monitor of all predictions of the model.
+    title
+        Name of the model or of its stream.
+    zone
+        IANA zone of all dates.
+    facts
+        What was read, behind which the warm-up is named.
+    alarms
+        The last alarms, each behind the number of labels so far.
+    experts_over_time
+        Weights of the methods over time.
+    outcomes
+        The latest labels that are numbers, with their predictions.
+    records
+        What was read and how it was predicted, as names and values.
+    where
+        File in which a reader finds the predictions.
+    silence
+        A time without labels that goes on.
+    foot
+        What made the document.
+
+    Returns
+    -------
+    Document
+        Its blocks are those of `model_blocks`.
+    """
+    answers = monitor.answers(zone)
+    blocks = _blocks(
+        monitor,
+        answers,
+        zone=zone,
+        prefix="",
+        alarms=alarms,
+        experts_over_time=experts_over_time,
+        outcomes=outcomes,
+        records=records,
+        where=where,
+        silence=silence,
+    )
+    return Document(
+        title=title,
+        lead=_lead(answers),
+        facts=(*facts, *_warm_up(answers)),
+        blocks=blocks,
+        foot=foot,
+    )
+
+
+def model_blocks(  # noqa: PLR0913 - each is of a part of the page
+    monitor: TaskMonitor,
+    *,
+    zone: str = "UTC",
+    prefix: str = "",
+    alarms: Sequence[tuple[int, RaisedAlarm]] = (),
+    experts_over_time: Sequence[ExpertsOverTime] = (),
+    outcomes: LatestOutcomes | None = None,
+    records: Sequence[tuple[str, str]] = (),
+    where: str = _WHERE,
+    silence: Silence | None = None,
+) -> tuple[Block, ...]:
+    """Return the blocks of a model, whose keys begin with a prefix; see `model_document`."""
+    return _blocks(
+        monitor,
+        monitor.answers(zone),
+        zone=zone,
+        prefix=prefix,
+        alarms=alarms,
+        experts_over_time=experts_over_time,
+        outcomes=outcomes,
+        records=records,
+        where=where,
+        silence=silence,
+    )
+
+
+def _blocks(
+    monitor: TaskMonitor,
+    answers: Answers | None,
+    *,
+    prefix: str,
+    records: Sequence[tuple[str, str]],
+    **given: Any,  # noqa: ANN401 - the other fields of `ModelFindings`
+) -> tuple[Block, ...]:
+    if answers is None:
+        return _untested(monitor, prefix, records)
+    found = ModelFindings(
+        monitor=monitor,
+        answers=answers,
+        record=answers.record(),
+        prefix=prefix,
+        records=records,
+        **given,
+    )
+    return (
+        *banners(found),
+        answer_cards(found),
+        *_findings(found),
+        *method_fold(found),
+        *score_fold(monitor, answers, prefix),
+        *other_folds(monitor, prefix),
+        *record_fold(prefix, records),
+        *word_fold(found),
+    )
+
+
+def _findings(found: ModelFindings) -> tuple[Block, ...]:
+    """Return what stands between the answers and the folds; nothing before the first label."""
+    now, whole = found.answers.now, found.answers.whole
+    if now is None or whole is None:
+        return (*alarm_fold(found),)
+    return (
+        *class_section(found),
+        *over_time_section(found),
+        *alarm_text(found),
+        *outside_notes(found),
+        _periods(found, now, whole),
+        *latest_section(found),
+        *alarm_fold(found),
+    )
+
+
+def _periods(found: ModelFindings, now: Period, whole: Period) -> Block:
+    """Return the numbers of now and of the whole stream, between which a reader chooses."""
+    record = {name: found.record[name] for name in ("now", "whole")}
+    latest = _period(found, now, "now")
+    if now.labels == whole.labels:
+        title = "Now is the whole stream"
+        why = f"All {formats.count(now.labels)} labels after the warm-up."
+        return SectionBlock(
+            key=found.key("period"), title=title, why=why, blocks=latest, record=record
+        )
+    return ChoiceBlock(
+        key=found.key("period"),
+        words="Numbers below are of",
+        options=(
+            BlockGroup(name=f"now: latest {formats.count(now.labels)}", blocks=latest),
+            BlockGroup(
+                name=f"whole stream: {formats.count(whole.labels)}",
+                blocks=_period(found, whole, "whole"),
+            ),
+        ),
+        record=record,
+    )
+
+
+def _period(found: ModelFindings, period: Period, name: str) -> tuple[Block, ...]:
+    if found.of_numbers:
+        return interval_sections(found, period, name)
+    return group_sections(found, period, name)
+
+
+def _lead(answers: Answers | None) -> str:
+    """Return what the three answers say, in a sentence or two; nothing if none is certain."""
+    if answers is None:
+        return ""
+    said = [
+        _LEADS[one.state][place] for place, one in enumerate(answers.answers) if one.state in _LEADS
+    ]
+    return " ".join(filter(None, said))
+
+
+def _warm_up(answers: Answers | None) -> tuple[str, ...]:
+    """Return how many predictions no number counts."""
+    if answers is None or not answers.warm_up:
+        return ()
+    return (f"not counted: the first {formats.count(answers.warm_up)} predictions (warm-up)",)
+
+
+def _untested(
+    monitor: TaskMonitor, prefix: str, records: Sequence[tuple[str, str]]
+) -> tuple[Block, ...]:
+    """Return the blocks of a model without tests."""
+    name, question = QUESTIONS["model"]
+    card = AnswerBlock(
+        key=f"{prefix}model",
+        name=name,
+        question=question,
+        state="undecided",
+        sentence="tests are off, so labels decide nothing; set monitoring.tests = true",
+    )
+    answers = AnswersBlock(key=f"{prefix}answers", cards=(card,))
+    return (
+        answers,
+        *score_fold(monitor, None, prefix),
+        *other_folds(monitor, prefix),
+        *record_fold(prefix, records),
+    )

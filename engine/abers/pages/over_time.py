@@ -1,0 +1,159 @@
+"""Promised and came over time, by halves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abers.monitoring.answers import formats
+from abers.monitoring.event_time import is_date
+from abers.pages.blocks import (
+    FigureBlock,
+    LegendEntry,
+    Picture,
+    SectionBlock,
+    Span,
+    Trace,
+    Traces,
+)
+from abers.pages.spark_lines import moments
+
+if TYPE_CHECKING:
+    from abers.monitoring.answers import Dot
+    from abers.pages.figures.data import OverTimeData
+    from abers.pages.model_findings import ModelFindings
+
+__all__ = ["over_time_section"]
+
+
+def over_time_section(found: ModelFindings) -> tuple[SectionBlock, ...]:
+    """Return the figures of promised and came over time, and what a text draws of them.
+
+    There are none where nothing is promised.
+    """
+    points = found.answers.over_time
+    if not any(one.groups for one in points):
+        return ()
+    most = max(one.labels for one in points)
+    fault = "intervals were too narrow" if found.of_numbers else "too much was promised"
+    figure = FigureBlock(
+        key=found.key("over-time-figure"),
+        legend=_legend(found),
+        pictures=tuple(_picture(found, key) for key in _groups(found)),
+        traces=_traces(found),
+    )
+    section = SectionBlock(
+        key=found.key("over-time"),
+        title="Promised and came over time",
+        why=(
+            f"Each dot is up to {formats.count(most)} labels. Where a line runs above the dots, "
+            f"{fault}. The shaded range is of each dot alone."
+        ),
+        blocks=(figure,),
+        record={"points": found.record["over_time"]},
+    )
+    return (section,)
+
+
+def _groups(found: ModelFindings) -> list[str]:
+    """Return the keys of the groups that are drawn: both halves if there are two."""
+    known = {key for one in found.answers.over_time for key in one.groups}
+    if {"lower", "upper"} <= known:
+        return ["upper", "lower"]
+    return ["all"] if "all" in known else [_main_level(found)]
+
+
+def _main_level(found: ModelFindings) -> str:
+    whole = found.answers.whole
+    return "all" if whole is None else whole.views[found.served].main[0].key
+
+
+def _title(found: ModelFindings, key: str) -> str:
+    """Return what the cases of a group are."""
+    whole = found.answers.whole
+    if key == "all" or whole is None:
+        return "All"
+    view = whole.views["raw" if "raw" in whole.views else found.served]
+    name = next((row.name for row in view.rows if row.key == key), key)
+    return f"{name} intervals" if found.of_numbers else name
+
+
+def _legend(found: ModelFindings) -> tuple[LegendEntry, ...]:
+    entries = [LegendEntry("came", f"{found.came}, with its 95{formats.NO_BREAK}% range")]
+    if "raw" in _views(found):
+        entries.append(LegendEntry("raw", (Span("raw", "raw"), " promised")))
+    if "calibrated" in _views(found):
+        entries.append(LegendEntry("calibrated", (Span("calibrated", "calibrated"), " promised")))
+    if found.alarms:
+        entries.append(LegendEntry("alarm", "alarm"))
+    return tuple(entries)
+
+
+def _views(found: ModelFindings) -> list[str]:
+    whole = found.answers.whole
+    return [] if whole is None else [*whole.views]
+
+
+def _picture(found: ModelFindings, key: str) -> Picture:
+    title = _title(found, key)
+    of = "First choice" if found.several else "" if found.of_numbers else "Probability"
+    words = f"{of} {title}".strip()
+    label = f"{words}: promised and {found.came} over time; the tables have the numbers"
+    return Picture("over_time", _data(found, key), label, title=words)
+
+
+def _data(found: ModelFindings, key: str) -> OverTimeData:
+    """Return the columns of a group; a point without its labels is a gap."""
+    points, whole, now = found.answers.over_time, found.answers.whole, found.answers.now
+    dots = [one.groups.get(key) for one in points]
+    start, until = (points[0].start, points[-1].until) if whole is None else _ends(found)
+    split = now is not None and whole is not None and now.labels < whole.labels
+    return {
+        "x": moments(found.answers),
+        "zone": found.zone if is_date(until) else None,
+        "ends": (float(start), float(until)),
+        "labels": [0 if one is None else one.labels for one in dots],
+        "came": [_share(one, "came", found.served) for one in dots],
+        "low": [_share(one, "low", found.served) for one in dots],
+        "high": [_share(one, "high", found.served) for one in dots],
+        "raw": [_share(one, "promised", "raw") for one in dots],
+        "calibrated": [_share(one, "promised", "calibrated") for one in dots],
+        "alarms": [float(alarm.time) for _, alarm in found.alarms],
+        "now": float(now.start) if now is not None and split else None,
+        "open": len(points) > 1 and points[-1].labels < points[0].labels,
+        "missing": 0,
+    }
+
+
+def _ends(found: ModelFindings) -> tuple[int, int]:
+    points = found.answers.over_time
+    return min(one.start for one in points), max(one.until for one in points)
+
+
+def _share(dot: Dot | None, column: str, view: str) -> float | None:
+    """Return a share of a dot, from 0 to 1."""
+    if dot is None:
+        return None
+    share = getattr(dot, column).get(view)
+    return None if share is None else min(max(float(share), 0.0), 1.0)
+
+
+def _traces(found: ModelFindings) -> Traces | None:
+    """Return the lines of the first group in a text."""
+    key, view = _groups(found)[0], "raw" if "raw" in _views(found) else found.served
+    dots = [one.groups.get(key) for one in found.answers.over_time]
+    promised = tuple(_share(one, "promised", view) for one in dots)
+    came = tuple(_share(one, "came", found.served) for one in dots)
+    shares = [one for one in (*promised, *came) if one is not None]
+    if not shares:
+        return None
+    name = "model promised" if view == "raw" else "promised"
+    places = formats.decimals(100.0 * min(shares), 100.0 * max(shares))
+    return Traces(
+        title=f"{_title(found, key)} over time",
+        low=formats.per_cent(min(shares), places),
+        high=formats.per_cent(max(shares), places),
+        traces=(
+            Trace(name, promised, "raw" if view == "raw" else "calibrated"),
+            Trace(found.came, came),
+        ),
+    )

@@ -1,0 +1,84 @@
+"""A Venn-Abers calibrator that is taught in an order of its own: the specification of a stream's.
+
+Labels teach it in the order of `TeachingOrder`, or by age; of observations that this does not know,
+at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tests.oracles.teaching_order import TeachingByAge, TeachingOrder
+
+from abers import VennAbers
+
+if TYPE_CHECKING:
+    from tests.oracles.teaching_order import Taught
+
+    from abers.calibration.intervals import VennInterval
+
+__all__ = ["OrderedVennAbers"]
+
+
+class OrderedVennAbers:
+    """`VennAbers`, whose observations have numbers; until both classes came nothing is passed.
+
+    With an `age`, calls have the time of the observation, `moment`, and the clock.
+    """
+
+    def __init__(self, age: int | None = None, **rule: Any) -> None:  # noqa: ANN401 - those of the calibrator
+        self._calibrator = VennAbers(**rule)
+        self._order: Any = TeachingOrder(2**63 - 1) if age is None else TeachingByAge(age)
+        self._by_age = age is not None
+        self._held: dict[int, tuple[float, int, dict[str, Any]]] = {}
+
+    def __len__(self) -> int:
+        """Count the observations that the calibrator holds."""
+        return len(self._calibrator)
+
+    def predict_one(
+        self,
+        score: float,
+        time: float | None = None,
+        *,
+        number: int,
+        moment: int = 0,
+        clock: float = -math.inf,
+    ) -> VennInterval:
+        """Predict; the observation waits for its label from now on."""
+        self._advance(clock)
+        found = self._calibrator.predict_one(score, time)
+        self._teach(self._order.predict(number, *[moment] * self._by_age))
+        return found
+
+    def learn_one(
+        self,
+        score: float,
+        label: int,
+        *,
+        number: int,
+        clock: float = -math.inf,
+        **options: Any,  # noqa: ANN401 - those of the calibrator
+    ) -> None:
+        """Take a label, and teach what is due."""
+        if self._order.waits(number):
+            self._held[number] = score, label, options
+            self._teach(self._order.label(number, label) or [])
+        else:
+            self._calibrator.learn_one(score, label, **options)
+        self._advance(clock)
+
+    def expire_one(self, number: int, clock: float = -math.inf) -> None:
+        """Stop waiting for a label."""
+        self._advance(clock)
+        self._teach(self._order.expire(number))
+
+    def _advance(self, clock: float) -> None:
+        if self._by_age:
+            self._teach(self._order.advance(clock))
+
+    def _teach(self, due: Taught) -> None:
+        for number, _ in due:
+            score, label, options = self._held.pop(number)
+            self._calibrator.learn_one(score, label, **options)
