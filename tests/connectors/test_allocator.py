@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import statistics
 import subprocess
 import sys
 
@@ -37,13 +38,20 @@ print(resident() - before)
 """
 
 
-def _kept(setting: str) -> int:
-    """Return the bytes that stay after twelve threads held 6 MiB each at the same time."""
+def _kept(setting: str) -> float:
+    """Return the bytes that stay after twelve threads held 6 MiB each at the same time.
+
+    A block of another owner that happens to be the last of an arena keeps what is free before it,
+    so the median of five runs counts.
+    """
     run = [sys.executable, "-c", _PROGRAM, setting]
-    return int(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+    return statistics.median(
+        int(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+        for _ in range(5)
+    )
 
 
 def test_threads_leave_no_free_memory_behind() -> None:
     """What many threads held at once is the system's again, which by itself it is not."""
-    assert _kept("set") < 32 << 20
+    assert _kept("set") < 16 << 20
     assert _kept("unset") > 56 << 20
