@@ -63,7 +63,7 @@ class Observer:
         self._processors: dict[int, Processor] = {}
         self._delays = np.empty(0)
         self.labels = 0
-        """Number of predictions whose labels came."""
+        """Number of labelled predictions."""
         self.latest: int | None = None
         """Largest event time of these labels."""
 

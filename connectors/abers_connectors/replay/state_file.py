@@ -124,7 +124,7 @@ class StateFile:
             file.discard()
             raise
 
-    def _position(self, blob: bytes) -> Any:  # noqa: ANN401 - whatever a snapshot holds
+    def _position(self, blob: bytes) -> Any:  # noqa: ANN401 - anything a snapshot holds
         try:
             return snapshot.read(blob, self._key, _CONTEXT).position
         except StateError:
@@ -140,7 +140,7 @@ class StateFile:
         for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
             left.unlink(missing_ok=True)
 
-    def _refuse_others(self, position: Any) -> None:  # noqa: ANN401 - whatever was saved
+    def _refuse_others(self, position: Any) -> None:  # noqa: ANN401 - anything was saved
         """Raise a StateError if the state was saved for other files."""
         before = _files(position)
         differing = [
@@ -182,7 +182,7 @@ def _has(path: str | None) -> bool:
     return any(Path(path).iterdir()) if Path(path).is_dir() else Path(path).stat().st_size > 0
 
 
-def _is_beginning(position: Any) -> bool:  # noqa: ANN401 - whatever a snapshot holds
+def _is_beginning(position: Any) -> bool:  # noqa: ANN401 - anything a snapshot holds
     """Return whether a state is from before its run read anything, so that it may be lost."""
     try:
         _files(position)
@@ -191,7 +191,7 @@ def _is_beginning(position: Any) -> bool:  # noqa: ANN401 - whatever a snapshot 
     return "source" in position and position["source"] is None
 
 
-def _files(position: Any) -> Mapping[str, str | None]:  # noqa: ANN401 - whatever was saved
+def _files(position: Any) -> Mapping[str, str | None]:  # noqa: ANN401 - anything was saved
     """Return the inputs and outputs of a position, or raise a StateError if it has none."""
     if not isinstance(position, dict) or position.get("layout") != _LAYOUT:
         msg = (

@@ -162,6 +162,6 @@ def _encoded(error: Exception) -> bytes:
     try:
         found = pickle.dumps(error, _PROTOCOL)
         pickle.loads(found)  # noqa: S301 - our own
-    except Exception:  # noqa: BLE001 - whatever an error's class does
+    except Exception:  # noqa: BLE001 - anything an error's class does
         return pickle.dumps(RuntimeError(repr(error)), _PROTOCOL)
     return found

@@ -76,7 +76,7 @@ class Checkpoint(
     counts: RecordCounts = RecordCounts()
 
     @classmethod
-    def from_position(cls, position: Any) -> Checkpoint:  # noqa: ANN401 - whatever a snapshot holds
+    def from_position(cls, position: Any) -> Checkpoint:  # noqa: ANN401 - anything a snapshot holds
         """Read the position of a snapshot; raises a StateError if it is not a checkpoint."""
         try:
             return msgspec.convert(position, cls)

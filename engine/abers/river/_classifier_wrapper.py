@@ -42,7 +42,7 @@ class MiniBatch(NamedTuple):
 
 
 class CalibratedClassifier(CalibratedWrapper, base.MiniBatchClassifier):
-    """A river classifier with a calibrator beside it."""
+    """A river classifier with a calibrator."""
 
     classifier: Any  # of river, or a pipeline
     _model_kind = "classifier"

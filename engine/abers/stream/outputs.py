@@ -28,7 +28,7 @@ class SettledBatch(NamedTuple):
     Attributes
     ----------
     keys
-        Number of the calibrator: which of `Processor.keys`.
+        Number of the calibrator: its index in `Processor.keys`.
     times
         Event times of the observations, in milliseconds.
     delays
