@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["closest", "did_you_mean", "no_such_file"]
 
-_CUTOFF = 0.75  # with a lower one, two files are close because both end in .csv
+_CUTOFF = 0.75  # with a lower value, two files are close because both end in .csv
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """Return the closest known name, whatever its case, or None if none is close.
+    """Return the closest known name, whatever its case, or None.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def no_such_file(path: Path) -> str:
-    """Describe why there is no file at a path, with the closest name beside it."""
+    """Describe why there is no file at a path, with the closest name in its directory."""
     if what := irregular(path):  # a link to a missing file
         return what
     beside = path.parent.iterdir() if path.parent.is_dir() else []

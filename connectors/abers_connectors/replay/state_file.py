@@ -1,9 +1,9 @@
 """The file with the state of a stopped run.
 
-It always has the last complete state; a new one replaces it in one step, once it is on the disk. A
-state continues only with the inputs and outputs that it was saved with, as its positions are in
+It always has the last complete state; a new state replaces it in one step, once it is on the disk.
+A state continues only with the inputs and outputs that it was saved with, as its positions are in
 them, and one run at a time has it. A run saves a state before it has outputs, so outputs without a
-state belong to a run whose state is lost, or to something else.
+state belong to a run that lost its state, or to something else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONTEXT = "a run over files"  # the inputs and outputs are in the position; the
 
 
 class StateFile:
-    """A snapshot of a processor on the disk, beside inputs and outputs by their configuration keys.
+    """A snapshot of a processor on the disk, with inputs and outputs by their configuration keys.
 
     The key seals the state; by default it is the value of ``ABERS_STATE_KEY``, or in `key_file`.
     """

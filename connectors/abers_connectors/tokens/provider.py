@@ -61,7 +61,7 @@ class TokenProvider:
         self._renewal = 0.0  # time of the next attempt
 
     def token(self) -> Token:
-        """Return the token, a new one once 80 % of its lifetime have passed."""
+        """Return the token, a new token once 80 % of its lifetime have passed."""
         with self._lock:
             now = self._clock()
             if now >= self._renewal:
