@@ -316,7 +316,7 @@ def observations(values: ArrayLike, length: int) -> Integers:
 
 
 def sizes(held: Integers, length: int) -> None:
-    """Check the array that a run fills with the numbers of observations held."""
+    """Check the array that a run fills with the numbers of observations kept."""
     if held.dtype != np.int64 or held.shape != (length,):
         msg = f"held is {held.dtype} of shape {held.shape}, not int64 of shape ({length},)"
         raise ParameterError(msg)

@@ -204,7 +204,7 @@ class Methods {
   // odds of raw; of the number of labels that are 1 between predictions, of raw.
   std::array<double, 3> labels_{}, errors_{}, scores_seen_{};
   std::array<double, 2> came_{}, said_{};
-  double positives_ = 0.0;  // labels 1 that came since the last prediction
+  double positives_ = 0.0;  // ones that came since the last prediction
 };
 
 }  // namespace abers

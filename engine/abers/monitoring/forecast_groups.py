@@ -32,7 +32,7 @@ BINS = 10
 
 
 class ForecastGroup(NamedTuple):
-    """Sums over forecasts of a group whose labels came.
+    """Sums over labelled forecasts of a group.
 
     Attributes
     ----------

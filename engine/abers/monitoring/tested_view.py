@@ -27,7 +27,7 @@ ALARM_TEST = "change-tolerance"
 
 
 class SettledForecasts(NamedTuple):
-    """Forecasts whose labels came, a column each, in the order of the observations.
+    """Labelled forecasts, a column each, in the order of the observations.
 
     Attributes
     ----------

@@ -162,7 +162,7 @@ class VennAbersCalibratedClassifier(
         ------
         ParameterError
             If `cv` is a number, which would divide groups; if there is one group, or if a
-            splitter needs groups and there are none.
+            splitter needs groups and gets no groups.
         """
         return self._fit(X, y, None, sample_weight, groups)
 

@@ -43,7 +43,7 @@ class Events(Sequence[Event]):
     ids, models
         Ids and models, as objects.
     times
-        Event times: int64, or objects if one is not such an integer.
+        Event times: int64, or objects if one is no integer.
     segments
         Segments of observations, as objects.
     scores

@@ -234,7 +234,7 @@ class EventValidator:
         self._check_crowd(event, new)
 
     def _check_lengths(self, event: Event) -> None:
-        """Reject an event whose id or names are too long."""
+        """Reject an event with an id or names that are too long."""
         segment = event.segment if type(event) is Observation else ""
         for what, text, name in (
             ("id", event.id, "max_id_bytes"),

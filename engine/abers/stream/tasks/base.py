@@ -334,7 +334,7 @@ class Task(ABC):
         issued
             Predictions as they are issued, a row each: score and prediction.
         scored
-            Predictions whose labels came.
+            Labelled predictions.
 
         Returns
         -------

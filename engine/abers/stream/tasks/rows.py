@@ -20,7 +20,7 @@ __all__ = ["SettledRows", "by_name", "dicts"]
 
 
 class SettledRows(NamedTuple):
-    """Predictions whose labels came, a row each."""
+    """Labelled predictions, a row each."""
 
     events: Events  # observation or label, whichever came last: both have the id and the model
     segments: Column  # of the observations
