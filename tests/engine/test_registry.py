@@ -91,8 +91,8 @@ def test_protected_forms(task: str) -> None:
         ("abers:NoSuchClass", "cannot be imported"),
         ("abers:backend", "not a subclass"),
         ("os:system", "not a subclass"),
-        ("a b:c", "none for a binary task"),
-        ("", "none for a binary task"),
+        ("a b:c", "no calibrator for a binary task"),
+        ("", "no calibrator for a binary task"),
     ],
 )
 def test_what_is_no_calibrator_is_refused(name: str, says: str) -> None:
