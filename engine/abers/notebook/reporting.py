@@ -126,7 +126,7 @@ def report(  # noqa: PLR0913 - the columns of a table
     >>> frame = pd.DataFrame({"late": labels, "prob": p, "carrier": ["AA", "UA"] * 10_000})
     >>> report = abers.report(data=frame, y="late", p="prob", segment="carrier")
     >>> {name: answers["model"].state for name, answers in report.answers_by_group.items()}
-    {'AA': 'no', 'UA': 'no'}
+    {'AA': 'partly', 'UA': 'partly'}
 
     Several classes have a column each:
 
