@@ -14,7 +14,7 @@ __all__ = ["no_such_file"]
 
 
 def no_such_file(path: Path) -> str:
-    """Describe why there is no file at a path, with the closest name beside it."""
+    """Describe why there is no file at a path, with the closest name in its directory."""
     if what := irregular(path):  # a link to a missing file
         return what
     beside = path.parent.iterdir() if path.parent.is_dir() else []

@@ -62,7 +62,7 @@ def _names(data: object) -> list[str]:
     """Return the names by which `data` itself gives columns; none if it has to be converted."""
     if isinstance(data, Mapping):
         return [one for one in data if isinstance(one, str)]
-    if not hasattr(data, "__arrow_c_stream__"):  # a lazy frame has columns without values
+    if not hasattr(data, "__arrow_c_stream__"):  # not a lazy frame: it finds its columns slowly
         return []
     return [one for one in getattr(data, "columns", ()) if isinstance(one, str)]
 

@@ -53,7 +53,7 @@ def river_datasets() -> dict[str, FileDataset]:
     from river import datasets
     from river.datasets import base
 
-    def ships(kind: Any) -> bool:  # noqa: ANN401 - whatever the package exports
+    def ships(kind: Any) -> bool:  # noqa: ANN401 - anything the package exports
         file = inspect.isclass(kind) and issubclass(kind, base.FileDataset)
         return file and not issubclass(kind, base.RemoteDataset)
 

@@ -45,7 +45,7 @@ class ClassAnswers:
 
     @property
     def verdicts(self) -> VerdictSequence:
-        """Verdicts on the first choice, whose incidents the answer names."""
+        """Verdicts on the first choice; the answer names their incidents."""
         return self._process.verdicts[0]
 
     def add(self, rows: ForecastRows) -> None:

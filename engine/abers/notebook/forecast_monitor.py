@@ -63,7 +63,7 @@ class ForecastMonitor(CopiedWhole):
         return self._answers.answers()
 
     def update(self, y: ArrayLike, p: ArrayLike, time: ArrayLike | None = None) -> None:
-        """Add forecasts whose labels came: one, or many in the order in which they were made.
+        """Add labelled forecasts: one, or many in the order in which they were made.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ def monitor(*, tolerance: float = 1.25) -> ForecastMonitor:
     Raises
     ------
     ParameterError
-        If the tolerance is not such a number.
+        If the tolerance is not a number of at least 1.
 
     Examples
     --------

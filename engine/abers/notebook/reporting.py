@@ -78,10 +78,10 @@ def report(  # noqa: PLR0913 - the columns of a table
     model, segment
         Arrays of shape (n,): names by which there are answers besides that about all forecasts.
     data
-        Table whose columns the other arguments may name: a data frame of pandas or polars, a table
-        of Arrow, an object with its C stream interface, or a dict of columns. Without y or p all
-        columns that are not named are found by their usual names, as `abers replay` finds those of
-        a file; the notes say which.
+        Table with columns that the other arguments may name: a data frame of pandas or polars, a
+        table of Arrow, an object with its C stream interface, or a dict of columns. Without y or p
+        all columns that are not named are found by their usual names, as `abers replay` finds those
+        of a file; the notes say which.
     weight
         Array of shape (n,): how much each row counts in the scores and in the diagram, 0 or more.
         Answers count each label once, but those of weight 0, which are left out.
@@ -105,8 +105,9 @@ def report(  # noqa: PLR0913 - the columns of a table
 
     **Guarantee.** See `ForecastReport`. It needs the forecasts in the order in which they were
     made, so that no forecast depends on its own label or a later one. With weights it also needs
-    that neither a weight nor whether a row is there depends on the label: where labels 1 were kept
-    and labels 0 sampled, look at the scores and the diagram, and not at the answers.
+    that neither a weight nor whether a row is there depends on the label: where all labels that are
+    1 were kept, and those that are 0 sampled, look at the scores and the diagram, and not at the
+    answers.
 
     Examples
     --------

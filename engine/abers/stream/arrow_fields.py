@@ -115,7 +115,7 @@ def _named(fields: FieldNames | None) -> FieldNames:
     """Return the columns by field, or raise a ParameterError if they are not in a dict."""
     if fields is None or isinstance(fields, Mapping):
         return fields or {}
-    msg = f"fields={fields!r} is no dict; name columns by field, such as {{'id': 'key'}}"
+    msg = f"fields={fields!r} must be a dict; name columns by field, such as {{'id': 'key'}}"
     raise ParameterError(msg)
 
 
@@ -124,7 +124,7 @@ def _selected(table: pa.Table, names: Collection[str]) -> pa.Table:
 
 
 def _paths(table: pa.Table, given: FieldNames) -> dict[str, Any]:
-    """Return the path or the paths of each field, or raise a ParameterError if there is no such."""
+    """Return the path or the paths of each field, or raise a ParameterError if one is missing."""
     if unknown := given.keys() - _USUAL.keys():
         msg = f"fields has {', '.join(map(repr, sorted(unknown)))}, which no event has; "
         msg += f"name some of {', '.join(_USUAL)}"
