@@ -344,7 +344,7 @@ class EDetector(SequentialTest):
     def guarantee(self) -> str:
         """What the test guarantees, in one sentence."""
         if self.average_run_time is None:
-            least, mean = f"{self.average_run_length:,.10g} observations", "mean distance"
+            least = f"{self.average_run_length:,.10g} observations"
         else:
-            least, mean = f"{duration(self.average_run_time)} of event time", "mean time"
-        return f"If {self._hypothesis}, the {mean} from one alarm to the next is at least {least}."
+            least = f"{duration(self.average_run_time)} of event time"
+        return f"If {self._hypothesis}, false alarms are at least {least} apart on average."

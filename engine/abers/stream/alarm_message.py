@@ -1,8 +1,7 @@
-"""The sentences of an alarm: which predictions are off, since when, by how much, how surely."""
+"""The sentences of an alarm: which predictions are off, since when, and by how much."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from abers.monitoring.event_time import event_time
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
     from abers.monitoring.shift import Shift
 
 __all__ = ["alarm_message"]
+
+_ONES = "labels 1"  # two classes: "came" alone says it
 
 
 def alarm_message(
@@ -41,17 +42,15 @@ def alarm_message(
     >>> opened = OpenedIncident(0, "raw", "change", incident, shift)
     >>> for part in alarm_message("m", "", process, opened, detector.evidence()).split(", "):
     ...     print(part)
-    model 'm': the raw scores are too high: since about 2013-04-01 04:20:00 UTC
-    123 labels 1 came where 180.2 were expected (0.682 times)
-    of 400 labels. The evidence of a change is 10^3.3
-    the threshold 10^3.0. If nothing is wrong
-    the mean distance from one alarm to the next is at least 1,000 observations.
+    model 'm': the raw scores are too high. Since 2013-04-01 04:20:00 UTC: 400 labels
+    180.2 promised
+    123 came. If nothing is wrong
+    false alarms are at least 1,000 observations apart on average.
     """
-    whose = f"model {shown(model)}" + (f", segment {shown(segment)}" if segment else "")
+    name = f"model {shown(model)}" + (f", segment {shown(segment)}" if segment else "")
     return (
-        f"{whose}: the {process.subjects[opened.view]} are {_size(process, opened.shift)}. "
-        f"The evidence of a change is {_power(opened.incident.log_wealth)}, "
-        f"the threshold {_power(test.log_threshold)}. {test.guarantee}"
+        f"{name}: the {process.subjects[opened.view]} are {_size(process, opened.shift)}. "
+        f"{test.guarantee}"
     )
 
 
@@ -59,16 +58,9 @@ def _size(process: EProcess, shift: Shift | None) -> str:
     """Return direction and size: labels since the estimated beginning of the change."""
     if shift is None:
         return "miscalibrated"
-    ratio = f" ({shift.observed / shift.expected:.3g} times)" if shift.expected else ""
     labels = f"{shift.labels:,} label{'' if shift.labels == 1 else 's'}"
+    counted = "" if shift.outcome == _ONES else f" ({shift.outcome})"
     return (
-        f"{process.faults[shift.direction]}: since about {event_time(shift.since)}, "
-        f"{shift.observed:,.0f} {shift.outcome} came where {shift.expected:,.1f} were expected"
-        f"{ratio}, of {labels}"
+        f"{process.faults[shift.direction]}. Since {event_time(shift.since)}: {labels}, "
+        f"{shift.expected:,.1f} promised, {shift.observed:,.0f} came{counted}"
     )
-
-
-def _power(logarithm: float) -> str:
-    if math.isinf(logarithm):
-        return "infinite, as a label came that had the probability 0"
-    return f"10^{logarithm / math.log(10.0):.1f}"
