@@ -152,7 +152,11 @@ class Verdict(NamedTuple):
         subject = self.words.named
         if not self.counted:
             return f"No fault of the {subject} found: no label is counted yet."
-        came = "" if self.came >= _ALL_CAME else f" {self.came:.1%} of the labels came in time."
+        came = (
+            ""
+            if self.came >= _ALL_CAME
+            else f" {100.0 * self.came:.3g} % of the labels came in time."
+        )
         later = self.confirmed != self.until
         confirmed = f" Still so on {event_time(self.confirmed)}." if later else ""
         return f"{self._claim()}{confirmed}{came}"

@@ -50,7 +50,7 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00:00 UTC"
             (
                 "The raw scores are too high for p ≥ 0.3, since 2013-04-01 05:00:00 UTC: promised "
                 "25.7 %, came 17.6 %: 8.1 points too high (range 6.5 to 9.8), in 7,000 of 14,032 "
-                "labels until 2013-06-01 00:00:00 UTC. 98.7% of the labels came in time."
+                "labels until 2013-06-01 00:00:00 UTC. 98.7 % of the labels came in time."
             ),
         ),
         (
@@ -180,7 +180,7 @@ def test_event_times() -> None:
 
 
 def test_a_forecast_of_next_to_nothing_has_a_sentence() -> None:
-    """Where so few labels 1 are expected that their ratio overflows, only points are shown."""
+    """Where so few ones are expected that their ratio overflows, only points are shown."""
     sequence = VerdictSequence("raw", 1.25)
     sequence.update(np.array([2e-311]), np.array([0.0]), np.array([0]))
     verdict = sequence.verdict()

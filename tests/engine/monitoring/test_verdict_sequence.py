@@ -380,7 +380,7 @@ def damaged() -> list[bytes]:
     sums = state[HEAD.size + HELD.size :]
 
     def changed(values: dict[int, float]) -> bytes:
-        """Return the state with other values by their place among head, held and sums."""
+        """Return the state with other values by their place among head, kept and sums."""
         parts = [*head, *held]
         for at, value in values.items():
             if at < len(parts):

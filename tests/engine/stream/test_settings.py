@@ -94,7 +94,7 @@ def test_a_former_name_is_refused_with_the_one_of_now() -> None:
     ],
 )
 def test_views_that_are_tested(options: dict[str, Any], views: tuple[str, ...]) -> None:
-    """Scores that are probabilities are tested beside what is served, unless that is the same."""
+    """Scores that are probabilities are tested next to what is served, unless that is the same."""
     assert Settings(**options).views == views
 
 
