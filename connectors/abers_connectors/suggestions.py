@@ -1,16 +1,18 @@
-"""Suggestions for a misspelled name."""
+"""Suggestions for a misspelled file."""
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
+from abers.suggestions import did_you_mean
 from abers_connectors.regular_files import irregular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
+<<<<<<< HEAD
+__all__ = ["no_such_file"]
+=======
 __all__ = ["closest", "did_you_mean", "no_such_file"]
 
 _CUTOFF = 0.75  # with a lower value, two files are close because both end in .csv
@@ -41,6 +43,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     close = closest(word, known)
     return f"; did you mean {close}?" if close else ""
+>>>>>>> words
 
 
 def no_such_file(path: Path) -> str:

@@ -15,10 +15,10 @@ import msgspec
 from abers import registry
 from abers.exceptions import ParameterError
 from abers.stream.settings import CALIBRATORS
+from abers.suggestions import did_you_mean
 from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.replay.summary import summarize_run
 from abers_connectors.sources.registry import is_read_once
-from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,8 +21,8 @@ from abers.stream.cells import Cells
 from abers.stream.fields import ROW, Fields
 from abers.stream.schema import Schema
 from abers.stream.schema_columns import Readers
+from abers.suggestions import did_you_mean
 from abers_connectors.sources.base import Origin, batch_of
-from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

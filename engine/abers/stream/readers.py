@@ -318,7 +318,7 @@ def number(cell: Any) -> float:  # noqa: ANN401
 
 
 def text_numbers(texts: list[Any], kind: type[np.int64 | np.float64]) -> NDArray[Any] | None:
-    """Return the numbers that all texts of a column are; None if a cell is no number in text."""
+    """Return the numbers that all texts of a column are; None if a cell does not hold a number."""
     read = int if kind is np.int64 else float
     try:
         # Python allows underscores between digits; records do not.
