@@ -1,23 +1,25 @@
-"""Suggestions for a misspelled name."""
+"""Suggestions for a misspelled file."""
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
+from abers.suggestions import did_you_mean
 from abers_connectors.regular_files import irregular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
+<<<<<<< HEAD
+__all__ = ["no_such_file"]
+=======
 __all__ = ["closest", "did_you_mean", "no_such_file"]
 
-_CUTOFF = 0.75  # with a lower one, two files are close because both end in .csv
+_CUTOFF = 0.75  # with a lower value, two files are close because both end in .csv
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """Return the closest known name, whatever its case, or None if none is close.
+    """Return the closest known name, whatever its case, or None.
 
     Examples
     --------
@@ -41,10 +43,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     close = closest(word, known)
     return f"; did you mean {close}?" if close else ""
+>>>>>>> words
 
 
 def no_such_file(path: Path) -> str:
-    """Describe why there is no file at a path, with the closest name beside it."""
+    """Describe why there is no file at a path, with the closest name in its directory."""
     if what := irregular(path):  # a link to a missing file
         return what
     beside = path.parent.iterdir() if path.parent.is_dir() else []

@@ -1,7 +1,7 @@
 """Values that come through the C interface of Arrow, as arrays of numpy.
 
 pyarrow reads them, and is imported when the first ones come. Its own conversions, and that of numpy
-by way of them, would import pandas wherever it is installed.
+through them, would import pandas wherever it is installed.
 """
 
 from __future__ import annotations

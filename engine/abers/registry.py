@@ -136,7 +136,7 @@ def find(name: str, task: str) -> type[Calibrator[Any, Any, Any, Any]]:
     Raises
     ------
     ParameterError
-        If there is no such calibrator.
+        If there is no calibrator of this name for the task.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def require(name: str, task: str) -> None:
         close = former or get_close_matches(name, known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         msg = (
-            f"calibrator={shown(name)} is none for a {task} task; use {', '.join(known)}, or the "
+            f"{shown(name)} is no calibrator for a {task} task; use {', '.join(known)}, or the "
             f"import path of your own, 'package.module:Class'{hint}"
         )
         raise ParameterError(msg)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
 
+from abers.suggestions import closest
 from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.config.layers import Keys, Problem, dotted
 from abers_connectors.config.value_types import shown
-from abers_connectors.suggestions import closest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -32,7 +32,7 @@ REQUIRED = ("score", "label", "id", "time")
 
 
 def usual_column(field: str, columns: Iterable[str]) -> str | None:
-    """Return the column of a field by its usual names; None if there is none.
+    """Return the column of a field by its usual names, or None.
 
     A name in another case is the same name, unless the exact one is there.
 

@@ -64,7 +64,7 @@ def list_files(data: str | Path | Sequence[str | Path]) -> list[HistoryFile]:
     Raises
     ------
     ParameterError
-        If there are none.
+        If there are no files.
     """
     found = []
     for name in [data] if isinstance(data, (str, Path)) else data:

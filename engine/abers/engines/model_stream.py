@@ -46,7 +46,7 @@ class ModelStream:
         self, model: str, settings: Settings, fields: FieldNames | None, *, outcomes: bool
     ) -> None:
         self._model, self._fields = model, fields
-        # No model is retired: there is no other one.
+        # No model is retired: there is no other.
         own = msgspec.structs.replace(settings, retire_after=None)
         self._processor = Processor(own, outcomes=outcomes)
         self._held: tuple[pa.Table, Integers] | None = None  # rows of the last time

@@ -33,7 +33,7 @@ class LabelNeed(NamedTuple):
         What they do, and under which condition, such as "establish a factor of 1.25 in odds if the
         forecasts are right".
     labels
-        Number of labels in all, to two digits or three.
+        Total number of labels, to two digits or three.
     more
         Number of labels beyond those that came; 0 if there are enough.
     """
@@ -45,7 +45,7 @@ class LabelNeed(NamedTuple):
     @property
     def sentence(self) -> str:
         """The number and the statement, in words."""
-        more = f"{self.more:,} more" if self.more else "as many came"
+        more = f"{self.more:,} more" if self.more else "enough"
         return f"About {self.labels:,} labels {self.statement}: {more}."
 
 
@@ -55,7 +55,7 @@ def label_needs(groups: ForecastGroups | LevelSums, alpha: float) -> list[LabelN
     Parameters
     ----------
     groups
-        Sums over forecasts whose labels came.
+        Sums over labelled forecasts.
     alpha
         Level of all claims together, half of it each side.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["LossDifference"]
 
 _LARGEST = 3.0  # nats that a label counts at most: its probability was changed by a factor of 20
-# Differences whose squares have a mean of 0.03 have this sum after some 4,000 labels, when a saving
+# Differences with a mean square of 0.03 have this sum after some 4,000 labels, when a saving
 # of a hundredth of a nat is about to be found.
 _TIGHTEST = 120.0
 _ROUNDED = 1.0 + 1e-9
@@ -92,7 +92,7 @@ class LossDifference(CopiedWhole):
 
     @property
     def clipped(self) -> int:
-        """Number of labels whose difference was larger than 3 nats."""
+        """Number of labels with a difference of more than 3 nats."""
         return int(self.core.clipped)
 
     @property
@@ -106,7 +106,7 @@ class LossDifference(CopiedWhole):
         return int(self.core.until)
 
     def update(self, raw: ArrayLike, served: ArrayLike, labels: ArrayLike, times: Integers) -> None:
-        """Take forecasts of both kinds whose labels came, in the order of the observations.
+        """Take labelled forecasts of both kinds, in the order of the observations.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class LossDifference(CopiedWhole):
 
     @property
     def difference(self) -> Estimate:
-        """Nats that an event saved on average, with what is not excluded; NaN before the first."""
+        """Nats that an event saved on average, with its range; NaN before the first."""
         if not self.count:
             return Estimate(math.nan, math.nan, math.nan)
         total, squares = self.core.total, self.core.squares

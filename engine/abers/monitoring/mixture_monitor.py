@@ -92,7 +92,7 @@ class MixtureMonitor(Monitor):
         self.mixtures = [mixture]
 
     def update(self, scored: ScoredRows) -> None:
-        """Add predictions whose labels came."""
+        """Add labelled predictions."""
         self.labels += len(scored)
 
     @classmethod

@@ -135,7 +135,7 @@ class ProtectionMonitor(MixtureMonitor):
         self._core.labels = labels
 
     def update(self, scored: ScoredRows) -> None:
-        """Add predictions whose labels came."""
+        """Add labelled predictions."""
         super().update(scored)
         if scored.outside is not None:
             self._core.outside += int(np.count_nonzero(scored.outside))

@@ -65,7 +65,7 @@ WORDS = {"raw": Words("raw scores"), "calibrated": Words("served probabilities")
 
 
 class Estimate(NamedTuple):
-    """A value, and the ends of what is not excluded."""
+    """A value, and its range."""
 
     value: float
     lower: float
@@ -99,15 +99,15 @@ class Verdict(NamedTuple):
     counted
         Number of labels in the range.
     observed
-        Number of labels 1 in the range.
+        Number of labels that are 1 in the range.
     expected
         Sum of the forecasts in the range.
     margin
-        What the number of labels 1 may be from the sum of their true probabilities.
+        What the number of labels that are 1 may be from the sum of their true probabilities.
     tolerance
         Ratio of odds within which forecasts are right.
     established
-        The smallest tolerance of the grid within which all main groups are; None if there is none.
+        The smallest tolerance of the grid within which all main groups are; or None.
 
     Notes
     -----
@@ -139,12 +139,12 @@ class Verdict(NamedTuple):
 
     @property
     def ratio(self) -> Estimate:
-        """Labels 1, and what is not excluded on average, divided by the expected; NaN if 0."""
+        """Labels that are 1, and their range, divided by the expected number; NaN if that is 0."""
         return Estimate(*(n / self.expected if self.expected else math.nan for n in self._ones()))
 
     @property
     def difference(self) -> Estimate:
-        """Mean of label minus forecast, and what is not excluded; NaN if no label was counted."""
+        """Mean of label minus forecast, and its range; NaN if no label was counted."""
         n = self.counted
         return Estimate(*((one - self.expected) / n if n else math.nan for one in self._ones()))
 
@@ -161,7 +161,7 @@ class Verdict(NamedTuple):
 
     @property
     def claim(self) -> str:
-        """What is said of the forecasts, in their own words, and where."""
+        """What the verdict says of the forecasts, in their own words, and where."""
         words = {TOO_HIGH: self.words.high, TOO_LOW: self.words.low}
         return f"{words.get(self.status, self.status)} {self.where}".rstrip()
 
@@ -225,7 +225,7 @@ class Verdict(NamedTuple):
         return f"in {labels} {period(self.start, self.until, self.since)}"
 
     def _ones(self) -> tuple[float, float, float]:
-        """Return the number of labels 1, and the least and the most that is not excluded."""
+        """Return the number of labels that are 1, and its range."""
         lower, upper = self.observed - self.margin, self.observed + self.margin
         return self.observed, max(lower, 0.0), min(upper, float(self.counted))
 
@@ -259,7 +259,7 @@ def _expected(number: float) -> str:
 
 
 def _decimals(width: float) -> int:
-    """Return the decimals of a number whose interval has this width: no more than are known."""
+    """Return the decimals of a number with a range of this width: no more than are known."""
     return min(max(0, 1 - math.floor(math.log10(width))), 6) if width > 0.0 else 2
 
 

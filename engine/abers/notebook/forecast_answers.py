@@ -37,7 +37,7 @@ class ForecastAnswers(CopiedWhole):
     Attributes
     ----------
     verdicts
-        `VerdictSequence` of the same forecasts, whose incidents the answer names.
+        `VerdictSequence` of the same forecasts; the answer names its incidents.
     """
 
     def __init__(self, tolerance: float) -> None:

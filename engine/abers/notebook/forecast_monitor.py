@@ -77,7 +77,7 @@ class ForecastMonitor(CopiedWhole):
         return self._answers.answers()
 
     def update(self, y: ArrayLike, p: ArrayLike, time: ArrayLike | None = None) -> None:
-        """Add forecasts whose labels came: one, or many in the order in which they were made.
+        """Add labelled forecasts: one, or many in the order in which they were made.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ def monitor(*, tolerance: float = 1.25) -> ForecastMonitor:
     Raises
     ------
     ParameterError
-        If the tolerance is not such a number.
+        If the tolerance is not a number of at least 1.
 
     Examples
     --------
@@ -197,8 +197,9 @@ def report(  # noqa: PLR0913 - the columns of a table
 
     **Guarantee.** See `ForecastReport`. It needs the forecasts in the order in which they were
     made, so that no forecast depends on its own label or a later one. With weights it also needs
-    that neither a weight nor whether a row is there depends on the label: where labels 1 were kept
-    and labels 0 sampled, look at the scores and the diagram, and not at the answers.
+    that neither a weight nor whether a row is there depends on the label: where all labels that are
+    1 were kept, and those that are 0 sampled, look at the scores and the diagram, and not at the
+    answers.
 
     Examples
     --------

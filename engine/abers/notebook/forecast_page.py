@@ -46,7 +46,7 @@ class _ScoredForecasts(BinaryMonitor):
         return {"raw": self.calibrated}
 
     def answers(self, zone: str = "UTC") -> Answers:
-        """Return the answer, whose dates are in UTC."""
+        """Return the answer, with dates in UTC."""
         del zone
         return self._answers
 

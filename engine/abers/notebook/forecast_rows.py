@@ -1,7 +1,7 @@
 """Labels and forecasts from arrays of any library, checked and in the order of time.
 
-numpy or Arrow converts lists, and the columns of pandas, polars and other libraries, none of which
-is imported. Everything is checked before anything is counted.
+numpy or Arrow converts lists, and the columns of pandas, polars and other libraries, but imports
+none of them. Everything is checked before anything is counted.
 """
 
 from __future__ import annotations

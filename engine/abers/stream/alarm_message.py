@@ -70,5 +70,5 @@ def _size(process: EProcess, shift: Shift | None) -> str:
 
 def _power(logarithm: float) -> str:
     if math.isinf(logarithm):
-        return "infinite, as a label came whose probability was 0"
+        return "infinite, as a label came that had the probability 0"
     return f"10^{logarithm / math.log(10.0):.1f}"

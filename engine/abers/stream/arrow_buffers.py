@@ -25,7 +25,7 @@ _SEPARATOR = "\0"
 
 def require_pyarrow(module: str = "pyarrow") -> ModuleType:
     """Import pyarrow or one of its modules; a MissingExtraError says how to install it."""
-    from importlib import import_module  # noqa: PLC0415 - beside its only use
+    from importlib import import_module  # noqa: PLC0415 - at its only use
 
     try:
         return import_module(module)

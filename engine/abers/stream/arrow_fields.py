@@ -115,7 +115,7 @@ def _named(fields: FieldNames | None) -> FieldNames:
     """Return the columns by field, or raise a ParameterError if they are not in a dict."""
     if fields is None or isinstance(fields, Mapping):
         return fields or {}
-    msg = f"fields={fields!r} is no dict; name columns by field, such as {{'id': 'key'}}"
+    msg = f"fields={fields!r} must be a dict; name columns by field, such as {{'id': 'key'}}"
     raise ParameterError(msg)
 
 
@@ -124,7 +124,7 @@ def _selected(table: pa.Table, names: Collection[str]) -> pa.Table:
 
 
 def _paths(table: pa.Table, given: FieldNames) -> dict[str, Any]:
-    """Return the path or the paths of each field, or raise a ParameterError if there is no such."""
+    """Return the path or the paths of each field, or raise a ParameterError if one is missing."""
     if unknown := given.keys() - _USUAL.keys():
         msg = f"fields has {', '.join(map(repr, sorted(unknown)))}, which no event has; "
         msg += f"name some of {', '.join(_USUAL)}"
@@ -188,7 +188,7 @@ def _shown(table: pa.Table) -> str:
 def _table(data: Any) -> pa.Table:  # noqa: ANN401
     """Return a table of what is one; pyarrow's other conversions would import pandas."""
     arrow = require_pyarrow()
-    if hasattr(data, "__arrow_c_stream__"):  # a lazy frame is none, and finds its columns slowly
+    if hasattr(data, "__arrow_c_stream__"):  # not a lazy frame: it finds its columns slowly
         _require_distinct([one for one in getattr(data, "columns", ()) if isinstance(one, str)])
     if isinstance(data, arrow.RecordBatch):
         data = arrow.Table.from_batches([data])

@@ -33,7 +33,7 @@ def require_support(support: Sequence[float], grid: Sequence[float], *, used: bo
         msg = f"support={shown(support)} is for distributions; set distributions = 'scored'"
         raise ParameterError(msg)
     if len(support) != 2 or not ascend(support):  # noqa: PLR2004 - a pair
-        msg = f"support={shown(support)} is no pair of finite ends in order"
+        msg = f"support={shown(support)} must be a pair of finite ends in order"
         raise ParameterError(msg)
     low, high = support
     if any(not low <= one <= high for one in grid):

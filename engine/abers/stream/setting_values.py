@@ -1,4 +1,4 @@
-"""Values in lists of settings, the order of such lists, and the rules of forgetting."""
+"""Values in lists of settings, the order of these lists, and the rules of forgetting."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def checked_real(value: object) -> float:
 
 
 def require_choice(name: str, value: object, known: Sequence[str | None]) -> None:
-    """Raise a ParameterError for the value of a setting that is none of those known."""
+    """Raise a ParameterError for an unknown value of a setting."""
     if value not in known:
         names = ", ".join(repr(one) for one in known if one is not None)
         msg = f"unknown {name} {shown(value)}; use one of {names}"

@@ -86,7 +86,7 @@ def test_raw_scores_over_time(replays: dict[str, Replayed]) -> None:
 
 
 def test_reliability(replays: dict[str, Replayed]) -> None:
-    """Each bin has the mean forecast and the share of labels 1 of its predictions."""
+    """Each bin has the mean forecast and the share of label 1 of its predictions."""
     one = replays["binary"]
     views = one.numbers["reliability"]
     forecasts = {

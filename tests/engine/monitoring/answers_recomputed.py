@@ -96,6 +96,7 @@ def saved(raw: Floats, served: Floats, came: Any) -> dict[str, float]:  # noqa: 
     ):
         squares = float(((x - np.clip(0.0, low, high)) ** 2).sum())
         ends.append((x.sum() + sign * LOSSES.boundary(squares, LEVEL / 2)) / len(d))
+    ends[1] = min(ends[1], before.mean())
     found = {"raw": before.mean(), "calibrated": after.mean(), "nats": d.mean()}
     found |= {
         "nats_low": ends[0],

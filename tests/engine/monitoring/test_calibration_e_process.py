@@ -493,14 +493,14 @@ def test_odds_off_by_the_tolerance_at_length() -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("late", [0, 1_000])
 def test_average_run_length_with_a_tolerance(late: int) -> None:
-    """Odds off by exactly the tolerance: distances are as promised, armed again and again."""
+    """Odds off by exactly the tolerance: distances are as promised, restarted again and again."""
     rng = np.random.default_rng(10)
     n, distance = 120_000, 200
     forecasts, labels = off(rng, n, 1.25)
     bets = CalibrationEProcess(tolerance=1.25, average_run_length=distance, cooldown=1)
     found = bets.run(stream(forecasts, labels, np.where(labels == 1, 0, late)))
     crossings = sum(one.test == "change-tolerance" for one in found)
-    assert crossings > 10  # armed again after each
+    assert crossings > 10  # restarted after each
     assert n / crossings > distance * (1.0 - 4.0 / math.sqrt(crossings))
 
 
@@ -617,7 +617,7 @@ def test_a_test_is_armed_again_when_the_incident_is_over() -> None:
     assert between.name == "since-start-tolerance"
     assert (between.incidents, between.active, between.status) == (1, False, "triggered")
     assert between.log_threshold == pytest.approx(math.log(600.0))
-    assert "since it was armed again" in between.guarantee
+    assert "since it was restarted" in between.guarantee
     assert (after.incidents, after.active) == (2, True)
     assert after.last is not None
     assert after.last.first >= sum(TURNS[:2])

@@ -221,13 +221,9 @@ def test_a_card_says_the_sentence_of_its_answer(name: str) -> None:
             said = f"{group}{card.sentence}: {card.number} {card.unit} ({ends}), {counted}."
             assert (said[:1].upper() + said[1:]) == answer["sentence"]
             checked += 1
-        elif answer["question"] == "pays" and answer["state"] == "yes":
-            ends = card.range.partition(", ")[0]
-            said = f"{card.sentence}: {card.number} {card.unit}, {ends}."
-            assert (said[:1].upper() + said[1:]) == answer["sentence"]
         elif card.number and answer["question"] == "pays":
-            ends = card.range.partition(", ")[0]
-            said = f"{card.sentence}: {card.number} {card.unit} ({ends})."
+            ends = card.range.partition(", over ")[0]
+            said = f"{card.sentence}: {card.number} {card.unit}, {ends}."
             assert (said[:1].upper() + said[1:]) == answer["sentence"]
         elif not (answer["question"] == "model" and card.word):
             assert f"{card.sentence}." == answer["sentence"]

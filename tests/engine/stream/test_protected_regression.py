@@ -239,9 +239,9 @@ def test_what_is_too_large_to_wait_holds_no_lane() -> None:
     ("options", "says"),
     [
         ({"support": ()}, r"'protected' needs .*set support = "),
-        ({"support": (1.0,)}, "support=.* is no pair"),
-        ({"support": (1.0, 1.0)}, "support=.* is no pair"),
-        ({"support": (0.0, math.inf)}, "support=.* is no pair"),
+        ({"support": (1.0,)}, "support=.* must be a pair"),
+        ({"support": (1.0, 1.0)}, "support=.* must be a pair"),
+        ({"support": (0.0, math.inf)}, "support=.* must be a pair"),
         ({"grid": (1.0, 2.0)}, "grid=.* is not for 'protected'"),
         ({"window": 9}, "window=9 is not for 'protected'"),
         ({"max_age": 9}, "max_age=9 is not for"),
