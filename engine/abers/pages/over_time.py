@@ -48,6 +48,10 @@ def over_time_section(found: ModelFindings) -> tuple[SectionBlock, ...]:
             f"Each dot is up to {formats.count(most)} labels. Where a line runs above the dots, "
             f"{fault}. The shaded range is of each dot alone."
         ),
+        why_text=(
+            f"Each block is up to {formats.count(most)} labels. Where promised is above "
+            f"{found.came}, {fault}."
+        ),
         blocks=(figure,),
         record={"points": found.record["over_time"]},
     )

@@ -103,9 +103,9 @@ def test_an_incident_that_is_not_seen_any_more() -> None:
 def test_an_incident_that_is_still_seen() -> None:
     """An incident changes no answer but by its time while a main row is not right."""
     columns = drawn(5_500, 2.0)
-    found = answers_of([sums(*columns, incidents={"raw": None})])
+    found = answers_of([sums(*columns, incidents={"raw": START})])
     assert found["model"].state == "no"
-    assert found["model"].since is None
+    assert found["model"].since == START
 
 
 def test_the_warm_up() -> None:

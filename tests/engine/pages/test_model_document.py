@@ -230,6 +230,14 @@ def test_a_card_says_the_sentence_of_its_answer(name: str) -> None:
     assert checked or name in QUIET
 
 
+@pytest.mark.parametrize("name", TESTED)
+def test_a_text_speaks_of_nothing_that_a_terminal_cannot_show(name: str) -> None:
+    """With all detail a text names no dots, bars, colours, bold rows, or a report."""
+    said = text(document_of(name), width=100, detail="more")
+    shown = r"\b(dots?|bars?|shaded|bold|green|grey|report|page|below:)\b"
+    assert re.findall(shown, said) == []
+
+
 def test_one_count_for_an_alarm_everywhere() -> None:
     """Banner, fold and record say the same count, which is that of the output."""
     stream, document = of_kind("two"), document_of("two")
@@ -379,7 +387,7 @@ def test_a_text_has_few_of_many_classes() -> None:
     assert len(block(document, "classes-table").rows) == 2 * 14
     table = block(document, "classes-text")
     assert len(table.rows) == 10
-    assert table.note == "… 4 more classes in the report"
+    assert table.note == "… 4 more classes"
 
 
 def test_a_text_of_numbers_has_the_intervals() -> None:
