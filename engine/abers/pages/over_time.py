@@ -86,7 +86,7 @@ def _compared(found: ModelFindings) -> tuple[TableBlock, ...]:
         caption=f"What was promised and {found.came} in the reference period, and now",
         columns=(
             Column(head="period", align="left"),
-            Column(head="time", align="left", room="some"),
+            Column(head="time", align="left", room="much"),
             Column(head="labels", room="some"),
             *(Column(head=f"{view}, promised", unit="%") for view in views),
             Column(head=found.came, unit="%"),
