@@ -49,7 +49,7 @@ Do verdicts say what a reader of the plain numbers would say? Written by
 late. The calibrator and all settings are the defaults of a stream. Event times are row numbers.
 
 Each table has a fifth of the stream in a row: how many labels, and for the lower and the upper half
-of the forecasts of that fifth their mean and the share of labels 1. Forecasts are too high where
+of the forecasts of that fifth their mean and the share of label 1. Forecasts are too high where
 the mean is above the share, and over-confident where the lower mean is below its share and the
 upper mean above.
 
@@ -90,7 +90,7 @@ def watch(scores: Floats, labels: Integers, delay: int) -> Watched:
 
 
 def shares(forecasts: Floats, labels: Integers) -> tuple[float, float, float, float]:
-    """Return mean forecast and share of labels 1, of the lower half and of the upper half."""
+    """Return mean forecast and share of label 1, of the lower half and of the upper half."""
     order = np.argsort(forecasts, kind="stable")
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     low, high = ((float(forecasts[h].mean()), float(labels[h].mean())) for h in halves)

@@ -35,7 +35,7 @@ class JoinedHistory(NamedTuple):
     """Windows, evidence and experts over time, the last alarms, and the last labels.
 
     Each alarm is behind the number of labels so far. A row of `last` has label, score and
-    quantiles at these levels; there is none unless the task is a regression.
+    quantiles at these levels; only a regression has any.
     """
 
     windows: Sequence[Window[TaskMonitor]]

@@ -231,7 +231,7 @@ def _left_out(left_out: int, shown: int, folds: int) -> tuple[TextBlock, ...]:
         said.append(
             f"The table has the {formats.count(shown)} models with the strongest evidence against "
             f"their predictions; {formats.count(left_out)} more are not in it. "
-            "A report whose name ends in .json has the scores of all."
+            "A report with a name that ends in .json has the scores of all."
         )
     if folds < shown:
         said.append(f"The {folds} worst of {formats.count(shown)} can be opened below.")

@@ -31,8 +31,7 @@ inline double won(double bet, double forecast, double label) {
   return label == 1.0 ? bet / forecast : (1.0 - bet) / (1.0 - forecast);
 }
 
-// The probability nearest to a bet of those whose odds are at most so many times off the
-// forecast's.
+// The probability nearest to a bet of those with odds at most so many times off the forecast's.
 inline double tolerated(double bet, double p, double tolerance) {
   const double lower = p / (p + (1.0 - p) * tolerance);
   const double upper = p * tolerance / (p * tolerance + (1.0 - p));
@@ -248,7 +247,7 @@ class BinaryTests {
   AnswerRow answered_;  // the present row
 };
 
-// The first step with a forecast or a label that cannot be one; their number if there is none.
+// The first step with a forecast or a label that cannot be one; else their number.
 inline std::size_t first_refused(const TestedSteps& steps, std::size_t count, std::size_t views) {
   for (std::size_t i = 0; i < count; ++i) {
     const bool predicts = Kind{steps.kinds[i]} == Kind::kPredicts;

@@ -2,7 +2,7 @@
 // tests/oracles/verdict_sequence.py.
 //
 // All of it is one record of fixed size. Invariants: labels < next; there is a limit if and only if
-// there is a rank, and then a verdict is held; a verdict is held only while an incident is open.
+// there is a rank, and then a verdict is kept; a verdict is kept only while an incident is open.
 #pragma once
 
 #include <algorithm>
@@ -271,7 +271,7 @@ class VerdictSequence {
     }
   }
 
-  // Holds what the present block shows, unless the held verdict says more.
+  // Holds what the present block shows, unless the kept verdict says more.
   void hold(const Finding& found, bool ends) {
     const bool agrees = held_ && found.agrees(held_->finding.status);
     if (renews(found) && (ends || found.rank() > rank_ || !agrees)) {
@@ -285,13 +285,13 @@ class VerdictSequence {
     if (limit_ == 0) limit_ = kPatience * labels_;
   }
 
-  // Whether the present block is outside, and the held verdict says no more.
+  // Whether the present block is outside, and the kept verdict says no more.
   bool renews(const Finding& found) const {
     if (!found.outside() || found.rank() < rank_) return false;
     return !held_ || found.rank() >= held_->finding.rank() || !found.agrees(held_->finding.status);
   }
 
-  // Whether the labels of the present block would show the held verdict, and do not lean to it.
+  // Whether the labels of the present block would show the kept verdict, and do not lean to it.
   bool is_outgrown() const {
     const std::int64_t fewest = kOutgrown * held_->counted;
     if (labels_ < fewest) return false;  // as most often; a group has no more labels than its block
@@ -323,7 +323,7 @@ class VerdictSequence {
             established(alpha)};
   }
 
-  // The smallest tolerance of the grid within which all main groups are; 0 if there is none.
+  // The smallest tolerance of the grid within which all main groups are; or 0.
   double established(double alpha) const {
     for (std::size_t k = 1; k < kTolerances; ++k) {
       if (are_inside(sums_.main_groups(k), alpha)) return sums_.tolerances()[k];

@@ -1,4 +1,4 @@
-"""E-processes against predictions whose labels come late, in any order.
+"""E-processes against predictions with labels that come late, in any order.
 
 An observation waits until it and all before it have a label or expired. Then the tests take its
 factor, or it is counted as skipped. So tests see observations in their order, whenever labels come.
@@ -104,7 +104,7 @@ class EProcess(CopiedWhole, ABC):
         -1: "too low",
         0: "miscalibrated, though about right on average",
     }
-    """What is wrong with forecasts, by the direction of a shift."""
+    """How forecasts are wrong, by the direction of a shift."""
     _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer"})
     """Attributes that the core keeps, which only `_core_state` can save."""
 
@@ -131,7 +131,7 @@ class EProcess(CopiedWhole, ABC):
 
     @property
     def waiting(self) -> Integers:
-        """Numbers of the observations that wait for their label or an earlier one, ascending."""
+        """Numbers of the observations that wait for their label or an earlier label, ascending."""
         return self._columns()[0]
 
     @abstractmethod
@@ -143,8 +143,8 @@ class EProcess(CopiedWhole, ABC):
         steps
             Steps in order. A label or an end of an observation that does not wait is ignored.
         most
-            An observation expires when one is predicted whose number is higher by so much; None
-            keeps all.
+            An observation expires when one with a number higher by so much is predicted; None keeps
+            all.
 
         Returns
         -------
@@ -274,7 +274,7 @@ class EProcess(CopiedWhole, ABC):
     def _load_core(
         self, strategies: Sequence[bytes], waiting: Sequence[Any], counts: Sequence[Any]
     ) -> None:
-        """Restore what `_core_state` returned; a ValueError if it cannot be such."""
+        """Restore what `_core_state` returned; a ValueError if it cannot be one."""
         came, skipped, gap = counts
         self._restore(strategies)
         self._load_buffer(*waiting)
@@ -298,7 +298,7 @@ class EProcess(CopiedWhole, ABC):
 
     @abstractmethod
     def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
-        """Return whether all rows are valid, of which some have their label."""
+        """Return whether all rows are valid; some have their label."""
 
     def _columns(self) -> tuple[Integers, Integers, Bytes, Floats]:
         n = self._buffer.size()

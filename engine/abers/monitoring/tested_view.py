@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["ALARM_TEST", "OpenedTest", "SettledForecasts", "TestedView"]
 
 ALARM_TEST = "change-tolerance"
-"""Name of the test whose incidents are alarms."""
+"""Name of the test that raises alarms."""
 
 
 class SettledForecasts(NamedTuple):
-    """Forecasts whose labels came, a column each, in the order of the observations.
+    """Labelled forecasts, a column each, in the order of the observations.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class TestedView(CopiedWhole):
         Name of the view, "raw" or "calibrated".
     tests
         Its tests as they begin. The incidents of `ALARM_TEST`, the last, are alarms. The others are
-        armed again when all incidents of the verdicts are over.
+        restarted when all incidents of the verdicts are over.
     outcomes
         What the labels of the first rows count, a text for each; see `Shift`.
     verdicts

@@ -1,4 +1,4 @@
-"""A reference period, `abers_connectors.dashboard.reference_period`, beside the whole stream."""
+"""A reference period, `abers_connectors.dashboard.reference_period`, next to the whole stream."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LOSSES = ConfidenceSequence(120.0, LEVEL / 2, RANGE)
 
 
 class Part(NamedTuple):
-    """A group: labels, labels 1, sum of probabilities, gap, range and tolerance in points."""
+    """A group: labels, ones, sum of probabilities, gap, range and tolerance in points."""
 
     labels: int
     came: float

@@ -197,11 +197,11 @@ def test_the_other_half() -> None:
         part = slice(start, start + 100)
         sequence.update(p[part], labels[part], np.arange(start, start + 100))
         verdict = sequence.verdict()
-        shown = verdict.status, verdict.where[:12], sequence.blocks
+        shown = verdict.status, verdict.where[:7], sequence.blocks
         if not seen or seen[-1] != shown:
             seen.append(shown)
     outside = [one for one in seen if one[1]]
-    assert outside[:2] == [("too low", "among lower ", 1), ("too high", "among higher", 1)]
+    assert outside[:2] == [("too low", "for p <", 1), ("too high", "for p ≥", 1)]
 
 
 def four_times(truth: float, n: int = 2_000) -> VerdictSequence:
@@ -395,7 +395,7 @@ def damaged() -> list[bytes]:
     sums = state[HEAD.size + HELD.size :]
 
     def changed(values: dict[int, float]) -> bytes:
-        """Return the state with other values by their place among head, held and sums."""
+        """Return the state with other values by their place among head, kept and sums."""
         parts = [*head, *held]
         for at, value in values.items():
             if at < len(parts):
