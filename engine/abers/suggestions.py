@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 __all__ = ["closest", "did_you_mean"]
 
-_CUTOFF = 0.75  # with a lower one, two files are close because both end in .csv
+_CUTOFF = 0.75  # with a lower value, two files are close because both end in .csv
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """Return the closest known name, whatever its case, or None if none is close.
+    """Return the closest known name, whatever its case, or None.
 
     Examples
     --------

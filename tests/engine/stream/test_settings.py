@@ -90,7 +90,7 @@ def test_no_calibrator_forgets_nothing(name: str) -> None:
     ],
 )
 def test_views_that_are_tested(options: dict[str, Any], views: tuple[str, ...]) -> None:
-    """Scores that are probabilities are tested beside what is served, unless that is the same."""
+    """Scores that are probabilities are tested next to what is served, unless that is the same."""
     assert Settings(**options).views == views
 
 
