@@ -58,7 +58,7 @@ class Period(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Sums of consecutive labels: by half labels, and of each view labels 1, forecasts, squares."""
+    """Sums of consecutive labels: by half labels, and of each view ones, forecasts, squares."""
 
     counts: Counts
     halves: list[tuple[float, list[tuple[float, float, float]]]]

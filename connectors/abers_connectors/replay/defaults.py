@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from abers.column_names import REQUIRED, USUAL_NAMES, usual_column
 from abers.exceptions import ConfigError, ParameterError, RecordError
 from abers.learners.river_adapters import USUAL
 from abers.stream.fields import root
@@ -19,7 +20,6 @@ from abers_connectors.config import model as configuration
 from abers_connectors.config.sections import LimitsSection
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.mapping.needed_columns import column_meant
-from abers_connectors.replay.column_names import REQUIRED, USUAL_NAMES, usual_column
 from abers_connectors.replay.job import Job, unchecked_job
 from abers_connectors.replay.options import given
 from abers_connectors.sources.base import HasFields, SourceOptions

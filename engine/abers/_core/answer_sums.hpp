@@ -3,7 +3,7 @@
 //
 // Rows come in the order of the predictions. A row counts p (1 - p) units of what labels can show,
 // p being its served probability, and a mark stands behind the row that makes them a full 1,000. At
-// each mark a window begins, whose groups are fixed by the rows before it. So the older of two
+// each mark a window begins; its groups are fixed by the rows before it. So the older of two
 // windows has 1,000 to 2,000 units, or all rows until there are so many.
 //
 // Several classes have several parts: the first choice, which makes the units, and each class.
@@ -196,7 +196,7 @@ class AnswerSums {
     }
   }
 
-  // A row whose label came; it is the prediction with this number.
+  // A labelled row; it is the prediction with this number.
   void add(const AnswerRow& row, std::int64_t number, std::int64_t time) {
     if (whole_.labels == 0) {
       fix(whole_, false);

@@ -1,4 +1,4 @@
-"""The one reading of records: raw columns to the typed columns of events.
+"""The reading of records: from raw columns to the typed columns of events.
 
 A schema is compiled once per input. Each field has one reader; a row is refused with the error of
 its first bad field, in a fixed order, and no other row is affected.
@@ -187,7 +187,7 @@ class ColumnSchema:
         numbers: Sequence[int],
         broken: Mapping[int, BadRecordError] | None = None,
     ) -> tuple[SchemaColumns, Integers, Sequence[Refused]]:
-        """Return the columns of the rows that become events, these rows, and the other ones.
+        """Return the columns of the rows that become events, these rows, and the other rows.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class ColumnSchema:
         numbers: Sequence[int],
         broken: Mapping[int, BadRecordError] | None = None,
     ) -> SchemaColumns:
-        """Return the columns of all rows; those that are no events have their cells as they came.
+        """Return the columns of all rows; rows without an event have their cells as they came.
 
         The parameters are those of `columns`.
         """
@@ -305,7 +305,7 @@ class ColumnSchema:
 
 
 def label_before_observation(label: int, observation: int) -> BadRecordError:
-    """Return the error for a label whose time is before that of its observation."""
+    """Return the error for a label that is known before its observation."""
     detail = (
         f"the label's time {label} is before that of its observation, {observation}; "
         "repair one of them, or name another field for the label's time"
@@ -332,7 +332,7 @@ def _kept(columns: SchemaColumns, good: Integers) -> SchemaColumns:
 
 
 def _dense(one: Any, rows: Mask) -> Any:  # noqa: ANN401 - a column or None
-    """Return a column whose objects in some rows are numbers of one type as an array of these."""
+    """Return a column of objects as an array, if in some rows all are numbers of one type."""
     if one is None or one.dtype != object:
         return one
     found = column(one[rows].tolist())

@@ -22,7 +22,7 @@ LOSSES = ConfidenceSequence(120.0, LEVEL / 2, RANGE)
 
 
 class Part(NamedTuple):
-    """A group: labels, labels 1, sum of probabilities, gap, range and tolerance in points."""
+    """A group: labels, ones, sum of probabilities, gap, range and tolerance in points."""
 
     labels: int
     came: float
@@ -96,6 +96,7 @@ def saved(raw: Floats, served: Floats, came: Any) -> dict[str, float]:  # noqa: 
     ):
         squares = float(((x - np.clip(0.0, low, high)) ** 2).sum())
         ends.append((x.sum() + sign * LOSSES.boundary(squares, LEVEL / 2)) / len(d))
+    ends[1] = min(ends[1], before.mean())
     found = {"raw": before.mean(), "calibrated": after.mean(), "nats": d.mean()}
     found |= {
         "nats_low": ends[0],

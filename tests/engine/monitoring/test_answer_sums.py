@@ -116,7 +116,7 @@ def test_without_earlier_rows_there_is_one_group() -> None:
 
 
 def test_sums_of_a_group() -> None:
-    """A group has labels, labels 1, forecasts, squares, and both ends at the tolerance."""
+    """A group has labels, labels that are 1, forecasts, squares, and both ends at the tolerance."""
     half = fed(10, 0.5).now()[2][0][1][2][1]
     assert half[:4] == (10.0, 5.0, 5.0, 2.5)
     assert half[4:] == pytest.approx((10 / 2.25, 12.5 / 2.25))

@@ -198,7 +198,7 @@ def of_kind(name: str) -> Streamed:
 
 
 def _given(stream: Streamed, place: int = 0) -> dict[str, Any]:
-    """Return what a page of a model takes, beside its monitor."""
+    """Return what a page of a model takes, next to its monitor."""
     history, monitor = stream.processor.histories[place], stream.processor.monitors[place]
     _, mixed = history.now(monitor)
     given: dict[str, Any] = {

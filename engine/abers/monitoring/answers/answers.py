@@ -171,8 +171,7 @@ def _view_answer(  # noqa: PLR0913, PLR0917 - each is known to the caller
     open_ = [one.incidents[view] for one in many if view in one.incidents]
     if not open_:
         return found
-    since = min((one for one in open_ if one is not None), default=None)
-    return with_incident(found, now.views[view], since, zone)
+    return with_incident(found, now.views[view], min(open_), zone)
 
 
 def _single_number(now: Period) -> str:
