@@ -150,8 +150,9 @@ def _disjoint_keys(sample: _Sample) -> Iterator[str]:
     if len(keys) > 1 and all(keys) and all(often) and not set.intersection(*keys):
         one, other = (_shown(min(filter(None, found))) for found in keys)
         yield (
-            f"the last records of the inputs share no key: {' and '.join(sample)} have keys such "
-            f"as {one} and {other}; let the producers give each label the key of its observation"
+            f"the last records of the inputs share no key: {' and '.join(sample)} have keys "
+            f"such as {one} and {other}; let the producers give each label the key of its "
+            "observation"
         )
 
 

@@ -40,7 +40,7 @@ _WIDTH = Measure(
 )
 _WHOLE = Measure(
     "tracked_whole",
-    "tracked intervals that are the whole support",
+    "tracked intervals without a limit",
     "ratio",
     "Share of the tracked intervals that are the whole support.",
     brief="",

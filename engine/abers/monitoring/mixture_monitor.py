@@ -28,7 +28,7 @@ __all__ = ["LANES", "WEIGHT", "LossWords", "MixtureMonitor", "experts", "experts
 
 LANES = Measure(
     "lanes",
-    "most labels awaited at once",
+    "most predictions that waited together",
     "observations",
     "Largest number of observations that ever awaited their labels together.",
     brief="",

@@ -69,7 +69,6 @@ class ForecastAnswers(CopiedWhole):
     def answers(self) -> Answers:
         """Return the answer, with all that it is made of."""
         sequence = self.verdicts
-        shown = sequence.held if sequence.open else None
         sums = Sums(
             now=self._sums.now(),
             whole=self._sums.whole(),
@@ -78,7 +77,7 @@ class ForecastAnswers(CopiedWhole):
             came=self._count,
             grace_period=WARM_UP,
             views=["raw"],
-            incidents={"raw": shown.since if shown else None} if sequence.open else {},
+            incidents={} if sequence.began is None else {"raw": sequence.began},
             parts=(),
             tolerance=self._tolerance,
         )

@@ -76,7 +76,7 @@ def test_scores_over_time(replays: dict[str, Replayed], task: str) -> None:
 
 
 def test_raw_scores_over_time(replays: dict[str, Replayed]) -> None:
-    """Raw scores are scored beside the calibrated ones, and widths are means too."""
+    """Raw scores are scored next to the calibrated ones, and widths are means too."""
     one = replays["binary"]
     last = one.numbers["over_time"][-1]
     squares = [(row["score"] - row["label"]) ** 2 for row in one.rows[-PART:]]

@@ -69,7 +69,7 @@ def test_a_token(tmp_path: Path) -> None:
 
 
 def test_tokens_that_cannot_be_used(tmp_path: Path) -> None:
-    """One that has expired is temporary, and one that is none or comes beside a user is not."""
+    """One that has expired is temporary, and one that is none or comes next to a user is not."""
     with issuing() as issuer:
         expired = issuer.token(-60)
     with pytest.raises(BrokerError, match=r"expired 6\d s ago; write a new token") as late:

@@ -53,7 +53,7 @@ def test_scores_equal_their_definitions(pairs: list[tuple[float, int]]) -> None:
 
 @given(PAIRS)
 def test_log_loss_counts_what_is_infinite(pairs: list[tuple[float, int]]) -> None:
-    """The log loss is the mean, or infinite with the number of impossible forecasts beside it."""
+    """The log loss is the mean, or infinite with the number of impossible forecasts next to it."""
     given_to_label = [p if y else 1.0 - p for p, y in pairs]
     scores = scored(pairs)
     assert scores.infinite == given_to_label.count(0.0)
