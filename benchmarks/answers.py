@@ -1,4 +1,4 @@
-"""Answers about now on streams whose true probabilities are known: false ones, and how soon.
+"""Answers about now on streams with known true probabilities: false ones, and how soon.
 
 `benchmarks.verdicts` runs these streams and writes them into its page. Labels feed back: the true
 probability of a label depends on the labels that came before its forecast.
@@ -134,7 +134,7 @@ class _Streams(NamedTuple):
 
 
 def drawn(setting: Setting, seed: list[int], streams: int) -> _Streams:
-    """Draw streams whose labels feed back into the forecasts behind them."""
+    """Draw streams with labels that feed back into the forecasts behind them."""
     rng = np.random.default_rng(seed)
     mean, n = RATES[setting.rate]
     n = n + WARM
@@ -231,7 +231,7 @@ def _expected(raw: Floats, served: Floats, truth: Floats) -> Floats:
 
 @cache
 def cases() -> list[Case]:
-    """Return the streams whose verdicts have a known power, but those of intervals."""
+    """Return the streams with a known power of their verdicts, except those of intervals."""
     return [one for one in powerful() if "interval" not in one.name and "late" not in one.name]
 
 

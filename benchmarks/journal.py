@@ -1,4 +1,4 @@
-"""The journal of a service: cost of writing, of restoring, and of saving beside the loop.
+"""The journal of a service: cost of writing, of restoring, and of saving while it runs.
 
 A restore is measured as a whole: a snapshot is loaded, and the entries after it are decoded and
 applied.
