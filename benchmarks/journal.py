@@ -55,8 +55,8 @@ def _writing(plan: Plan) -> Part:
         rows.append([size(width), *found.values()])
     body = (
         "### Writing down what was decided\n\nMicroseconds an event, half observations and half"
-        f" labels {size(LATE)} later, without outcomes; the share is of rounds in turns, encoding"
-        " not counted.\n\n" + table(["events a batch", TAKE, NOTED, ADDED], rows)
+        f" labels, each {size(LATE)} later, without outcomes; the share is of rounds in turns,"
+        " encoding not counted.\n\n" + table(["events a batch", TAKE, NOTED, ADDED], rows)
     )
     return body, values
 

@@ -54,12 +54,19 @@ def banners(found: ModelFindings) -> tuple[AlarmBlock, ...]:
 
 
 def _active(found: ModelFindings) -> list[RaisedAlarm]:
-    """Return the last alarm of each view whose incident is open, and whose fault is still seen."""
-    over = {_view(found, one.question) for one in _recovered(found)}
-    tests = [one for one in found.monitor.tests if one.name == ALARM_TEST and one.active]
-    open_ = {one.view for one in tests} - over
-    latest = {alarm.view: alarm for _, alarm in found.alarms if alarm.view in open_}
-    return [*latest.values()]
+    """Return the last alarm of each incident that is open, and whose fault is still seen."""
+    began = {
+        _view(found, one.question): one.since
+        for one in found.answers.answers
+        if one.since is not None and one.state != "recovering"
+    }
+    latest = {alarm.view: alarm for _, alarm in found.alarms}
+    return [one for one in latest.values() if _is_of(one, began.get(one.view))]
+
+
+def _is_of(alarm: RaisedAlarm, began: int | None) -> bool:
+    """Return whether an alarm is of an incident whose fault began then."""
+    return began is not None and alarm.since is not None and alarm.since >= began
 
 
 def _recovered(found: ModelFindings) -> list[Answer]:

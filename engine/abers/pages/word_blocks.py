@@ -89,8 +89,8 @@ def _now(found: ModelFindings, now: Period) -> str:
     row = "" if now.first_row is None else f" It begins at row {formats.count(now.first_row)};"
     fixed = "its groups were fixed there, before any of its labels."
     return (
-        f"The latest {formats.count(now.labels)} labels in the order of the predictions: 500 to "
-        f"1,000 units, where {counted}; fewer after the warm-up.{row} {fixed}"
+        f"The latest {formats.count(now.labels)} labels in the order of the predictions: 1,000 "
+        f"to 2,000 units, where {counted}; fewer after the warm-up.{row} {fixed}"
     )
 
 

@@ -221,7 +221,7 @@ def test_numbers_without_a_median() -> None:
     n = 5_000
     inside = (rng.random(n) < 0.96).astype(float)
     rows = np.column_stack((inside, np.zeros(n), np.full(n, 2.0), np.ones(n), np.full(n, np.nan)))
-    one = core.IntervalSums(1, 5_556)
+    one = core.IntervalSums(1, 11_112)
     one.add(rows, np.arange(n), START + np.arange(n))
     parts: tuple[float, ...] = (0.9,)
     known = Sums(
