@@ -14,9 +14,20 @@ import numpy as np
 from abers.exceptions import MissingExtraError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from numpy.typing import NDArray
 
-__all__ = ["array_of_arrow", "is_arrow"]
+__all__ = ["array_of_arrow", "is_arrow", "require_pyarrow"]
+
+
+def require_pyarrow(module: str = "pyarrow") -> ModuleType:
+    """Import pyarrow or one of its modules; a MissingExtraError says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        msg = "Arrow needs pyarrow, which is not installed; run: pip install 'abers[files]'"
+        raise MissingExtraError(msg) from error
 
 
 def is_arrow(values: object) -> bool:

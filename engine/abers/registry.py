@@ -61,7 +61,6 @@ _PROTECTED: Mapping[str, Mapping[str, str]] = {
 }
 NONE = "none"
 """The calibrator that serves the scores as they are."""
-_FORMER = {"uncalibrated": NONE}
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
@@ -179,8 +178,7 @@ def require(name: str, task: str) -> None:
     """
     if name not in _BY_TASK[task] and not is_path(name):
         known = names(task)
-        former = [_FORMER[name]] if _FORMER.get(name) in known else []
-        close = former or get_close_matches(name, known, 1)
+        close = get_close_matches(name, known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         msg = (
             f"{shown(name)} is no calibrator for a {task} task; use {', '.join(known)}, or the "

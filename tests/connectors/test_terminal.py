@@ -9,8 +9,10 @@ import msgspec
 
 from abers.pages.blocks import AnswerBlock, Document, TextBlock
 from abers_connectors.config.value_types import Lateness
+from abers_connectors.replay.input_notes import unlabelled_notes
 from abers_connectors.replay.summary import Means, Summary
 from abers_connectors.terminal import (
+    show_comparison,
     show_document,
     show_next,
     show_notes,
@@ -123,12 +125,26 @@ def test_notes_and_losses_are_printed(capsys: pytest.CaptureFixture[str]) -> Non
     assert [*shown(capsys)] == ["Why.", said]
 
 
+_TOO_LATE = "The stream ended before the first label came: try a smaller --delay."
+
+
 def test_labels_too_late_for_any_prediction(capsys: pytest.CaptureFixture[str]) -> None:
     """If the delay is as long as the stream, a note says so and what to do."""
     show_notes(summary(observations=50), LATE)
-    assert "try a smaller --delay." in shown(capsys)
+    assert _TOO_LATE in shown(capsys)
     show_notes(summary(observations=51), LATE)
-    assert "try a smaller --delay." not in shown(capsys)
+    assert _TOO_LATE not in shown(capsys)
+
+
+def test_one_note_where_no_label_comes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no row has a label the notes on the input say so, and nothing else does."""
+    notes = [*unlabelled_notes(50, 50)]
+    found = msgspec.structs.replace(
+        summary(observations=50), records=50, unlabelled=50, notes=notes
+    )
+    for delay in (LATE, None):
+        show_notes(found, delay)
+        assert [*shown(capsys)] == notes
 
 
 def test_a_part_of_history_without_observations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +152,7 @@ def test_a_part_of_history_without_observations(capsys: pytest.CaptureFixture[st
     show_notes(summary(observations=0), LATE)
     rows = shown(capsys)
     assert "No observation fits --model, --since and --until." in rows
-    assert "try a smaller --delay." not in rows
+    assert _TOO_LATE not in rows
 
 
 def test_labels_that_never_came(capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,3 +208,15 @@ def test_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:
     err = capsys.readouterr().err
     assert err.startswith("Next:   ")
     assert "replay 'my scores.csv' --score=p --report=report.html\n" in err
+
+
+def test_a_comparison_has_the_answer_of_each_calibrator(capsys: pytest.CaptureFixture[str]) -> None:
+    """The table says with sign and word whether what each calibrator serves is right."""
+    answers = {"answers": [{"question": "calibrated", "state": "partly"}]}
+    known = msgspec.structs.replace(summary(), answers=answers)
+    show_comparison({"ivap": known, "platt": summary()}, "stream.csv")
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert lines["ivap"].rstrip().endswith("! partly")
+    assert "calibrated" in "".join(lines.values())
+    assert lines["platt"].rstrip().endswith("12,346")
+    assert "raw" in lines

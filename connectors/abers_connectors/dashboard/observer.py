@@ -48,6 +48,7 @@ class ObservedModel(NamedTuple):
             "alarms": history.alarms,
             "experts_over_time": history.experts,
             "outcomes": outcomes,
+            "reference": None if self.reference is None else self.reference.shares,
         }
 
 

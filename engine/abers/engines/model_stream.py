@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from abers.arrow_values import require_pyarrow
 from abers.exceptions import ParameterError, RecordError
-from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_fields import models_and_times
 from abers.stream.columns import Events
 from abers.stream.event_order import filled_times, time_order

@@ -175,6 +175,7 @@ class CalibrationEProcess(EProcess):
 
         self.tolerance, self._classes = tolerance, len(classes)
         self._names, self._several = (*classes,), multiclass
+        self.came = "right" if multiclass else "came"
         tests = _tests(tolerance, alpha, average_run_length, average_run_time, cooldown)
         tested = [TestedView(view, tests, [outcome], [*verdicts(view)]) for view in views]
         by_class = self._classes * len(views) + 1 if classes else 0

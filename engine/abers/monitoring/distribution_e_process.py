@@ -184,7 +184,8 @@ class DistributionEProcess(EProcess):
     (8, 7.2, 0.0)
     """
 
-    subjects: ClassVar[Mapping[str, str]] = {"calibrated": "served intervals"}
+    subjects: ClassVar[Mapping[str, str]] = {"calibrated": "served intervals are"}
+    came = "inside"
     faults: ClassVar[Mapping[int, str]] = dict.fromkeys((-1, 0, 1), "too narrow")
     _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer", "_intervals"})
 

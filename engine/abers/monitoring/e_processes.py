@@ -95,11 +95,10 @@ class EProcess(CopiedWhole, ABC):
         Number of labels that must have come before the first bet: earlier predictions are left out.
     """
 
-    subjects: ClassVar[Mapping[str, str]] = {
-        "raw": "raw scores",
-        "calibrated": "served probabilities",
-    }
-    """What a view is called in a sentence."""
+    subjects: ClassVar[Mapping[str, str]] = {"raw": "raw is", "calibrated": "calibrated is"}
+    """How a sentence about a view begins."""
+    came: str = "came"
+    """What a label did that a promise counts."""
     faults: ClassVar[Mapping[int, str]] = {
         1: "too high",
         -1: "too low",
@@ -202,14 +201,17 @@ class EProcess(CopiedWhole, ABC):
         """Number of predictions of the warm-up that are known."""
         return 0
 
-    def _incidents(self, at: int = 0) -> dict[str, int | None]:
-        """Return since when an incident of some verdicts of each view is open, if it is."""
-        found = {}
-        for view in self.views:
-            for one in view.verdicts[at : at + 1]:
-                if one.open:
-                    found[view.name] = one.held.since if one.held else view.last_alarm
-        return found
+    def _incidents(self, at: int = 0) -> dict[str, int]:
+        """Return at what event time the fault of each view with an open incident began.
+
+        Open is that of some verdicts of the view.
+        """
+        return {
+            view.name: one.began
+            for view in self.views
+            for one in view.verdicts[at : at + 1]
+            if one.began is not None
+        }
 
     @abstractmethod
     def _dump(self) -> list[bytes]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["EDetector", "Martingale", "SequentialTest", "hypothesis_of"]
 
 _LARGEST_TIME = (1 << 63) - 1
-_RIGHT = "nothing is wrong"
+_RIGHT = "all probabilities are right"
 _PARTS = 1_000_000.0  # of a run length in event time, in which its statistic is measured
 
 
@@ -44,12 +44,12 @@ def hypothesis_of(tolerance: float) -> str:
     Examples
     --------
     >>> hypothesis_of(1.0), hypothesis_of(1.25)
-    ('nothing is wrong', 'no odds are off by more than 1.25 times')
+    ('all probabilities are right', 'all odds are within 1.25 times')
     """
     if not 1.0 <= tolerance < math.inf:
         msg = f"tolerance={shown(tolerance)} is not a finite ratio of odds of at least 1"
         raise ParameterError(msg)
-    return f"no odds are off by more than {tolerance:g} times" if tolerance > 1.0 else _RIGHT
+    return f"all odds are within {tolerance:g} times" if tolerance > 1.0 else _RIGHT
 
 
 class SequentialTest(CopiedWhole, ABC):
@@ -96,7 +96,7 @@ class SequentialTest(CopiedWhole, ABC):
 
     @property
     def armed(self) -> int:
-        """Number of times that it began: 1 unless it was restarted."""
+        """Number of times that it was armed: 1 unless it was armed again."""
         return self.native.armed
 
     @property
@@ -206,11 +206,11 @@ class Martingale(SequentialTest):
     **Guarantee.** If the hypothesis is true, the product is a non-negative supermartingale that
     begins at 1, so the probability that it ever reaches 1 / alpha is at most alpha, however often
     one checks (Ville 1939). It does not restart by itself: its incident stays open until it is
-    restarted. Then the product begins at 1 anew, and for the k-th time reaches its threshold at k
-    (k + 1) / alpha. So of all that are restarted, for any reason, the probability that any becomes
-    active although the hypothesis is true since then is at most alpha / 2. It does not say when
-    something went wrong; after a long time of good forecasts little is left to bet with, and a late
-    change takes thousands of observations to show: that is what `EDetector` is for.
+    armed again. Then the product begins at 1 anew, and for the k-th time reaches its threshold at
+    k (k + 1) / alpha. So of all that are armed again, for whatever reason, the probability that any
+    becomes active although the hypothesis is true since then is at most alpha / 2. It does not say
+    when something went wrong; after a long time of good forecasts little is left to bet with, and a
+    late change takes thousands of observations to show: that is what `EDetector` is for.
 
     References
     ----------
@@ -245,10 +245,10 @@ class Martingale(SequentialTest):
         """What the test guarantees, in one sentence."""
         times = self.armed
         alpha = self.alpha / (times * (times + 1)) if times > 1 else self.alpha
-        since = " since it was restarted" if times > 1 else ""
+        since = " since it counts anew" if times > 1 else ""
         return (
-            f"If {self._hypothesis}{since}, the probability that this is ever active is at most "
-            f"{alpha:.3g}, however often one checks."
+            f"If {self._hypothesis}{since}, this test is ever on with a probability of at most "
+            f"{100.0 * alpha:.3g} %, however often you look."
         )
 
 
@@ -276,8 +276,8 @@ class EDetector(SequentialTest):
     Notes
     -----
     The statistic R becomes (R + 1) times the factor: as if at each observation one more unit were
-    bet, and all earlier bets stayed in the game. At an observation without a bet the factor is 1,
-    and R stays as it is. The test becomes active when R reaches the average run length, and R
+    bet, and all earlier bets stayed in the game. At an observation without a bet, whose factor is
+    1, R stays as it is. The test becomes active when R reaches the average run length, and R
     restarts at 0. With a run length in event time R becomes (R + d) times the factor, d being the
     growth of the largest event time so far, but at most a hundredth of the run length.
 
@@ -344,7 +344,7 @@ class EDetector(SequentialTest):
     def guarantee(self) -> str:
         """What the test guarantees, in one sentence."""
         if self.average_run_time is None:
-            least = f"{self.average_run_length:,.10g} observations"
+            length = f"{self.average_run_length:,.10g} labels"
         else:
-            least = f"{duration(self.average_run_time)} of event time"
-        return f"If {self._hypothesis}, false alarms are at least {least} apart on average."
+            length = f"{duration(self.average_run_time)} of event time"
+        return f"If {self._hypothesis}, false alarms come once in {length} on average, at most."

@@ -177,6 +177,15 @@ class VerdictSequence(CopiedWhole):
         return bool(self.core.open)
 
     @property
+    def began(self) -> int | None:
+        """Event time at which the fault of the open incident began; None if there is none.
+
+        The last alarm says when; without an alarm it is the first label of the block that is
+        outside.
+        """
+        return int(self.core.began) if self.open else None
+
+    @property
     def held(self) -> Verdict | None:
         """The verdict outside that is shown, unless the present block says more."""
         held = self.core.held
@@ -235,9 +244,12 @@ class VerdictSequence(CopiedWhole):
         turns: list[int] = self.core.add(forecasts, labels, when, skipped)
         return turns
 
-    def restart(self, time: int) -> None:
-        """Start another block, behind the observation of this event time: an alarm opened."""
-        self.core.restart(time)
+    def restart(self, time: int, began: int | None = None) -> None:
+        """Start another block, behind the observation of this event time: an alarm opened.
+
+        Its fault began at an event time; at the same unless that is given.
+        """
+        self.core.restart(time, time if began is None else began)
 
     def verdict(self) -> Verdict:
         """Return the verdict that is shown now."""

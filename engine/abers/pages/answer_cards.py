@@ -48,7 +48,7 @@ def _card(found: ModelFindings, answer: Answer) -> AnswerBlock:
         name=name,
         question=question,
         state=answer.state,  # type: ignore[arg-type] # one of these
-        sentence=answer.sentence.removesuffix("."),
+        sentence=answer.sentence[:1].lower() + answer.sentence[1:].removesuffix("."),
         then=_then(found, answer),
         record=next(one for one in records if one["question"] == answer.question),
     )

@@ -1,20 +1,18 @@
-"""The sentences of an alarm: which predictions are off, since when, and by how much."""
+"""The sentences of an alarm: which predictions are off, since when, by how much, how surely."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abers.monitoring.event_time import event_time
+from abers.monitoring.answers import formats
+from abers.monitoring.event_time import is_date
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers.monitoring.e_processes import EProcess, OpenedIncident
     from abers.monitoring.evidence import Evidence
-    from abers.monitoring.shift import Shift
 
 __all__ = ["alarm_message"]
-
-_ONES = "labels 1"  # two classes: "came" alone says it
 
 
 def alarm_message(
@@ -40,27 +38,22 @@ def alarm_message(
     >>> ((_, incident),) = detector.update([2000.0], [1_364_792_400_000])
     >>> shift = Shift(1_364_790_000_000, 400, "labels 1", 123.0, 180.25, 9.5)
     >>> opened = OpenedIncident(0, "raw", "change", incident, shift)
-    >>> for part in alarm_message("m", "", process, opened, detector.evidence()).split(", "):
-    ...     print(part)
-    model 'm': the raw scores are too high. Since 2013-04-01 04:20:00 UTC: 400 labels
-    180.2 promised
-    123 came. If nothing is wrong
-    false alarms are at least 1,000 observations apart on average.
+    >>> for sentence in alarm_message("m", "", process, opened, detector.evidence()).split(". "):
+    ...     print(sentence)
+    model 'm', 1 Apr 2013, 05:00 UTC: raw is too high
+    Since 1 Apr 2013, 04:20: 400 labels, 180.2 promised, 123 came
+    Evidence 2,000 to 1; alarm line 1,000 to 1
+    If all probabilities are right, false alarms come once in 1,000 labels on average, at most.
     """
-    name = f"model {shown(model)}" + (f", segment {shown(segment)}" if segment else "")
-    return (
-        f"{name}: the {process.subjects[opened.view]} are {_size(process, opened.shift)}. "
-        f"{test.guarantee}"
+    whose = f"model {shown(model)}" + (f", segment {shown(segment)}" if segment else "")
+    time, shift = opened.incident.first, opened.shift
+    zone = " UTC" if is_date(time) else ""
+    fault = "miscalibrated" if shift is None else process.faults[shift.direction]
+    evidence, line = map(formats.to_one, (opened.incident.log_wealth, test.log_threshold))
+    parts = (
+        f"{whose}, {formats.moment(time)}{zone}: {process.subjects[opened.view]} {fault}.",
+        "" if shift is None else shift.sentence(process.came),
+        f"Evidence {evidence}; alarm line {line}.",
+        test.guarantee,
     )
-
-
-def _size(process: EProcess, shift: Shift | None) -> str:
-    """Return direction and size: labels since the estimated beginning of the change."""
-    if shift is None:
-        return "miscalibrated"
-    labels = f"{shift.labels:,} label{'' if shift.labels == 1 else 's'}"
-    counted = "" if shift.outcome == _ONES else f" ({shift.outcome})"
-    return (
-        f"{process.faults[shift.direction]}. Since {event_time(shift.since)}: {labels}, "
-        f"{shift.expected:,.1f} promised, {shift.observed:,.0f} came{counted}"
-    )
+    return " ".join(filter(None, parts)).replace(formats.NO_BREAK, " ")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abers.stream.arrow_buffers import new_array, numbers, require_pyarrow, valid_rows
+from abers.arrow_values import require_pyarrow
+from abers.stream.arrow_buffers import new_array, numbers, valid_rows
 from abers.stream.cells import BadRecordError, Cells
 from abers.stream.column_types import objects
 

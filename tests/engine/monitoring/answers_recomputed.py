@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "counted", "gap_range", "groups", "now_start", "saved"]
 
-MARK, FEWEST, RANGE = 500.0, 25.0, 6.0
+MARK, FEWEST, RANGE = 1_000.0, 25.0, 6.0
 LEVEL = 0.05
 MAIN = LEVEL * 3 / 4 / 3 / 2  # of a side of all and of each half
 TENTH = LEVEL * 1 / 4 / 10 / 2

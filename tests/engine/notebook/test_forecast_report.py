@@ -220,7 +220,7 @@ def test_each_number_can_be_made_anew(factor: float, tmp_path: Path) -> None:
             assert shown == pytest.approx(part[:3])
             names = ("gap", "low", "high", "tolerance_low", "tolerance_high")
             assert [row[one] for one in names] == pytest.approx(part[3:], abs=1e-6)
-    assert record["model"]["state"] == ("undecided" if factor == 1.0 else "no")
+    assert record["model"]["state"] == ("yes" if factor == 1.0 else "no")
     assert record["answers"]["warm_up"] == 50
 
 

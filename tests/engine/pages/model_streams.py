@@ -150,9 +150,9 @@ def _untested() -> Streamed:
 def _recovered() -> Streamed:
     """Return a stream whose probabilities are wrong for a while, and then right for long."""
     rng = np.random.default_rng(4)
-    n = 8_000
+    n = 11_300
     p = rng.uniform(0.3, 0.7, n)
-    wrong = (np.arange(n) > 1_000) & (np.arange(n) < 2_000)
+    wrong = (np.arange(n) > 3_000) & (np.arange(n) < 4_700)
     true = np.where(wrong, p - 0.25, p)
     return streamed(_settings(), p.tolist(), (rng.random(n) < true).astype(int).tolist())
 

@@ -217,8 +217,9 @@ def test_an_alarm_after_the_change_and_not_before() -> None:
         assert row == 2 * alarm.time + 1
         threshold = math.log(1_000_000)
         assert alarm.log_threshold == threshold <= alarm.log_wealth < threshold + 10
-        assert alarm.message.startswith("model 'm': the raw scores are ")
-        assert "1,000,000 observations" in alarm.message
+        assert alarm.message.startswith("model 'm', ")
+        assert ": raw is " in alarm.message
+        assert "once in 1,000,000 labels on average, at most" in alarm.message
     assert processor.monitor is not None
     tests = processor.monitor.tests
     names = ["since-start", "change", "since-start-tolerance", "change-tolerance"]
@@ -228,7 +229,7 @@ def test_an_alarm_after_the_change_and_not_before() -> None:
 
 
 def shifted(n: int, odds: float, begin: int, *, first: int = 0) -> list[Event]:
-    """Observations with labels of other odds, from one on, than those of the scores, by a factor.
+    """Observations whose labels 1 have, from one on, odds that differ from the scores' by a factor.
 
     Event times are minutes from a date on, or from 0.
     """
@@ -246,19 +247,18 @@ def shifted(n: int, odds: float, begin: int, *, first: int = 0) -> list[Event]:
 @pytest.mark.parametrize(("odds", "direction"), [(0.4, "too high"), (2.5, "too low")])
 @pytest.mark.parametrize("calibrator", ["none", "ivap"])
 def test_an_alarm_says_direction_and_size(odds: float, direction: str, calibrator: str) -> None:
-    """It counts labels, promised and came, since about the moment of the change."""
+    """It counts labels, what they were promised and what came, since about the change."""
     begin, first = 1_500, 1_364_792_400_000
     events = shifted(3_000, odds, begin, first=first)
     processor = Processor(Settings(scores="probability", calibrator=calibrator))
     (alarm,) = (one for _, one in took(processor, events) if one.view == "raw")
     found = re.search(
-        r"the raw scores are (.*)\. Since (.*) UTC: ([\d,]+) labels, ([\d,.]+) promised, "
-        r"([\d,]+) came\.",
+        r" UTC: raw is (.*)\. Since (.*): ([\d,]+) labels, ([\d,.]+) promised, ([\d,]+) came\.",
         alarm.message,
     )
     assert found is not None
     assert found[1] == direction
-    since = datetime.strptime(found[2] + " +0000", "%Y-%m-%d %H:%M:%S %z")
+    since = datetime.strptime(found[2] + " +0000", "%d %b %Y, %H:%M %z")
     since_row = round((since.timestamp() * 1000 - first) / 60_000)
     assert begin - 100 < since_row < begin + 500  # bets must learn the change first
     rows = [*zip(events[::2], events[1::2], strict=True)][
@@ -285,13 +285,13 @@ def test_a_run_length_in_event_time() -> None:
     settings = Settings(scores="probability", calibrator="none", average_run_time=10 * 86_400_000)
     processor = Processor(settings)
     (alarm,) = (one for _, one in took(processor, shifted(3_000, 0.4, 1_500)))
-    assert "false alarms are at least 10 days of event time apart on average" in alarm.message
+    assert "once in 10 days of event time on average, at most" in alarm.message
     assert alarm.log_threshold == math.log(1e6)
 
 
 @pytest.mark.simulation
 def test_scores_served_as_they_are_are_tested_once() -> None:
-    """Without a calibrator there is one view, nothing is kept, and scores are what is served."""
+    """Without a calibrator there is one view, nothing is held, and scores are what is served."""
     processor = Processor(Settings(scores="probability", calibrator="none"))
     outputs = processor.process_many(drifting(600, 600))
     predictions = [one for one in outputs if isinstance(one, Prediction)]

@@ -54,7 +54,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     then
         What else a reader should know, such as what the whole stream says; may be empty.
     since
-        Event time since when an incident is open; None if there is none, or if that is unknown.
+        Event time at which the fault of an open incident began: that of its last alarm, and
+        without an alarm of the labels that show it. None without an incident.
     """
 
     question: str
@@ -126,13 +127,13 @@ def view_answer(question: str, view: View, whole: View, wording: Wording, of: in
     )
 
 
-def with_incident(answer: Answer, view: View, since: int | None, zone: str) -> Answer:
+def with_incident(answer: Answer, view: View, since: int, zone: str) -> Answer:
     """Return an answer while an incident is open: recovering if the main rows are right now."""
     answer = replace(answer, since=since)
     if any(row.status != RIGHT for row in view.main):
         return answer
-    fault = "The fault" if since is None else f"The fault of {formats.day(since, zone)}"
-    sentence = f"{fault} is not seen in the latest {formats.count(answer.of)} labels."
+    latest = f"the latest {formats.count(answer.of)} labels"
+    sentence = f"The fault of {formats.day(since, zone)} is not seen in {latest}."
     return replace(answer, state=RECOVERING, sentence=sentence)
 
 

@@ -20,7 +20,7 @@ from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.column_types import objects
 from abers.stream.rows import Rows
-from abers.stream.setting_values import FORGETTING
+from abers.stream.setting_rules import FORGETTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

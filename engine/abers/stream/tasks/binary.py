@@ -26,7 +26,7 @@ from abers.exceptions import ScoreError
 from abers.forgetting import Forgetting
 from abers.monitoring import BinaryForecasts, ScoredRows
 from abers.stream.events import Outcome, Prediction
-from abers.stream.setting_values import FORGETTING
+from abers.stream.setting_rules import FORGETTING
 from abers.stream.tasks.base import Task
 from abers.validation import shown
 
