@@ -286,7 +286,7 @@ def _limits(limits: Settings) -> dict[str, str]:
 
 
 def _assumed(settings: Settings) -> dict[str, str]:
-    """Describe the label of observations whose own does not come, if there is one."""
+    """Describe the label of observations without one of their own, if there is any."""
     if (label := settings.unlabelled) is None:
         return {}
     wait = duration(settings.label_timeout)
