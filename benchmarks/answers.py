@@ -1,4 +1,4 @@
-"""Answers about now on streams of known truth: false ones, and how soon.
+"""Answers about now on streams with known true probabilities: false ones, and how soon.
 
 `benchmarks.verdicts` runs these streams and writes them into its page.
 """
@@ -57,7 +57,8 @@ missed the mean expected saving.
 
 {false}
 Each share of windows may be {most:.1%} by chance (5 % and three standard errors of {streams:,}
-windows); where there are fewer, more.
+windows); where there are fewer, more. The run takes each setting to {streams:,} streams: it has not
+ended where there are fewer, and few windows show little.
 
 ### How soon answers are found
 

@@ -15,9 +15,8 @@ from abers.column_names import REQUIRED, USUAL_NAMES, usual_column
 from abers.exceptions import ConfigError, ParameterError, RecordError
 from abers.learners.river_adapters import USUAL
 from abers.stream.fields import root
-from abers.stream.settings import LARGEST_TIME
+from abers.stream.settings import LARGEST_TIME, Settings
 from abers_connectors.config import model as configuration
-from abers_connectors.config.sections import LimitsSection
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.mapping.needed_columns import column_meant
 from abers_connectors.replay.job import Job, unchecked_job
@@ -63,7 +62,7 @@ _OPTIONS = {
 _KEY = re.compile("|".join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True))))
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical lines"}
 _MAX_PENDING = 2**31 - 1  # observations
-_MAX_BYTES = LimitsSection().max_bytes
+_MAX_BYTES = Settings().max_bytes
 _MAX_MODELS = 100_000  # a service has 1,000 by default, for it can have junk in their names
 _PENDING_BYTES = 2_000  # that an observation may count while it waits
 

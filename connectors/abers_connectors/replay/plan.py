@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from abers.exceptions import ParameterError
 from abers.stream.cells import BadRecordError
 from abers.stream.times import TimeReader
@@ -152,7 +154,7 @@ def _stateless_job(options: ReplayOptions) -> Job:
     require_in_file(options)
     flags = given({"input.observations": options.from_, "output.predictions": options.output})
     config = configuration.load(options.stream, flags=flags)
-    stateless = config.model_copy(update={"state": StateSection()})
+    stateless = msgspec.structs.replace(config, state=StateSection())
     job = job_of_config(stateless, options.stream)
     if config.state.path is None:
         return job
