@@ -1,4 +1,4 @@
-"""Fraud scores whose labels are chargebacks: they come weeks later, and only for frauds.
+"""Fraud scores with chargebacks as labels: they come weeks later, and only for frauds.
 
 Usage: python examples/fraud.py         (needs pip install "abers[files]")
 
@@ -67,7 +67,7 @@ def probabilities(given: Payments) -> NDArray[np.float64]:
 
 
 def cost(given: Payments, probability: NDArray[np.float64]) -> float:
-    """Return the cost if each payment is reviewed whose expected loss exceeds that of a review."""
+    """Return the cost if each payment with a higher expected loss than a review is reviewed."""
     reviewed = probability * given.amount > REVIEW
     return float(np.where(reviewed, REVIEW, given.fraud * given.amount)[given.day >= WAIT].sum())
 

@@ -1,4 +1,4 @@
-"""Labels that come late, some never: protected probabilities beside merged ones.
+"""Labels that come late, some never: protected and merged probabilities.
 
 Usage: python examples/late_labels.py
 
@@ -12,7 +12,7 @@ loss of the scores and of the probabilities as they were served, in parts of the
     3,001 - 3,500     1.478   1.369      1.469   they are wrong, and no label shows it yet
     3,501 - 4,500     1.525   1.123      0.986   labels show it
     4,501 - 6,000     1.465   0.814      0.582
-    protected minus raw: -1232 nats in all; promised: at most 695
+    protected minus raw: -1232 nats in total; promised: at most 695
     most weight: share
 """
 
@@ -75,7 +75,7 @@ def main() -> None:
     total, weights = protected.expert_losses(), protected.expert_weights()
     excess = total["protected"] - total["raw"]
     promised = f"promised: at most {protected.price:.0f}"
-    print(f"protected minus raw: {excess:.0f} nats in all; {promised}")
+    print(f"protected minus raw: {excess:.0f} nats in total; {promised}")
     print(f"most weight: {max(weights, key=weights.__getitem__)}")
 
 

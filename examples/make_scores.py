@@ -1,4 +1,4 @@
-"""Write scores.csv, beside this program: simulated scores of a model, and labels hours later.
+"""Write scores.csv, next to this program: simulated scores of a model, and labels hours later.
 
 The odds of the scores are twice too high, so the first verdict has something to say. It prints:
 
@@ -17,7 +17,7 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def main() -> None:
-    """Write the file beside this one."""
+    """Write the file next to this program."""
     rng = random.Random(1)  # noqa: S311 - a simulation
     with Path(__file__).with_name("scores.csv").open("w", newline="") as file:
         rows = csv.writer(file)

@@ -40,7 +40,7 @@ class HistogramBinning(Calibrator[float, int, float, Floats]):
         self._counts = np.zeros((BINS, 2), np.int64)
 
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
         return int(self._counts.sum())
 
     def _predict(self, score: float, weight: int, time: float, number: int) -> float:

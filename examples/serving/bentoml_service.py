@@ -31,7 +31,7 @@ class Calibrated:
 
     @bentoml.api  # type: ignore[untyped-decorator]
     async def learn(self, rows: list[dict[str, float]], labels: list[int]) -> int:
-        """Learn labels of rows; return the number of labels held, once it is on the disk."""
+        """Learn labels of rows; return the number of labels kept, once it is on the disk."""
         try:
             self.model.learn(pd.DataFrame(rows), labels)
         except (KeyError, ValueError) as error:

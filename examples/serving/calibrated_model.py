@@ -23,7 +23,7 @@ class CalibratedModel:
         return pd.DataFrame({"p0": found.p0, "p1": found.p1, "p": found.merged})
 
     def learn(self, rows: pd.DataFrame, labels: list[int]) -> None:
-        """Calibrate with the labels of rows, whose scores are those that were predicted."""
+        """Calibrate with the labels of rows; their scores are those that were predicted."""
         self.calibrator.learn_many(self._scores(rows), labels)
 
     def save(self, folder: Path) -> None:

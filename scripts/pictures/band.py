@@ -2,7 +2,7 @@
 
 As of `make_pictures`; the isotonic fit at the query is taken from its definition,
 the largest over the places before it of the smallest mean from there to a place after it.
-"""  # noqa: INP001 - beside a script
+"""  # noqa: INP001 - next to a script
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Band(NamedTuple):
 
 
 def observations() -> list[tuple[float, float]]:
-    """Draw scores with labels whose spread grows with the score, in score order."""
+    """Draw scores with labels; their spread grows with the score, in score order."""
     rng = random.Random(4)  # noqa: S311 - a picture
     scores = [rng.uniform(0.0, 10.0) for _ in range(LABELS)]
     return sorted((s, s + rng.gauss(0.0, 0.5 + s / 10.0)) for s in scores)

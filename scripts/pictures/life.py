@@ -2,7 +2,7 @@
 
 What an observation goes through is blue, what a label does is violet, and what
 cannot be used is amber.
-"""  # noqa: INP001 - beside a script
+"""  # noqa: INP001 - next to a script
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def draw_nodes(picture: Picture, plot: Plot, ends: list[tuple[P, P]]) -> None:
 
 def draw_slopes() -> None:
     """Draw what slopes prove: that a bridge still holds, that a piece need not be opened."""
-    picture = Picture(720, 320, "What the slopes beside a vertex prove")
+    picture = Picture(720, 320, "What the slopes next to a vertex prove")
     picture.text(P(180, 28), "Is this still the bridge?", bold=True)
     points = diagram(LONG)
     u, v = edge_over(lower_hull(points), QUERY)

@@ -2,7 +2,7 @@
 
 A picture brings its own paper, in a light and a dark colour that follow the
 reader's, so that it can be read on any page.
-"""  # noqa: INP001 - beside a script
+"""  # noqa: INP001 - next to a script
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class Plot:
         self.picture.box(start, P(end.x - start.x, end.y - start.y), colour)
 
     def text(self, p: P, dx: float, dy: float, words: str, colour: str = "ink") -> None:
-        """Write beside a point of the diagram; to the left of it for a negative dx."""
+        """Write next to a point of the diagram; to the left of it for a negative dx."""
         anchor = "middle" if dx == 0 else "start" if dx > 0 else "end"
         self.picture.text(self.near(p, dx, dy), words, colour, 13, anchor)
 

@@ -111,8 +111,8 @@ class VerdictSequence {
     return open_ != before;
   }
 
-  // Starts another block, behind the observation of this event time: an alarm opened, whose fault
-  // began at a time.
+  // Starts another block, behind the observation of this event time: an alarm opened for a fault
+  // that began at a time.
   void restart(std::int64_t time, std::int64_t began) {
     open_ = true;
     began_ = began;

@@ -112,7 +112,7 @@ class ProtectedVennAbers(
     labels lost or not: over the labels of awaited observations, the log loss of `probability`
     exceeds that of the raw probability, clipped to [1e-6, 1 - 1e-6], by at most
     C ln(1 / `raw_weight`) in total. C is `lanes`, the largest number of observations that ever
-    awaited their labels together. The same holds against each other expert, with its own weight.
+    awaited their labels together. The same holds against each other method, with its own weight.
     The interval is that of `VennAbers`, with its guarantee.
 
     Observations need numbers: those of `predict_one` and `learn_one` tell which label belongs to

@@ -1,6 +1,6 @@
 """Protected class probabilities: calibration of several classes at a bounded price.
 
-A mixture of experts gives the vector of probabilities: the raw one, and one-vs-rest and one-vs-one
+A mixture of methods gives the vector of probabilities: the raw one, and one-vs-rest and one-vs-one
 Venn-Abers calibrators. The calibration sets of the core and the mixture run a batch one after the
 other, in columns.
 """
@@ -84,7 +84,7 @@ class ProtectedMultiClass(
     **Guarantee.** On any sequence of observations with numbers, with any delays, in any order, and
     labels lost or not: over the labels of awaited observations, the log loss of `p` exceeds that of
     the raw vector by at most C ln(1 / `raw_weight`) in total. C is `lanes`, the largest number of
-    observations that ever awaited their labels together. The same holds against each other expert,
+    observations that ever awaited their labels together. The same holds against each other method,
     with its own weight. The intervals are those of `OneVsRest`, with their guarantee.
 
     Numbers, expiries and **weights** are as in `ProtectedVennAbers`.
@@ -154,7 +154,7 @@ class ProtectedMultiClass(
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """Names of the experts, in order."""
+        """Names of the methods, in order."""
         rates = [f"half_life_{one}" for one in HALF_LIVES]
         return ("raw", "one_vs_rest", *rates, "one_vs_one", "fixed_share")
 
@@ -181,7 +181,7 @@ class ProtectedMultiClass(
     def add_class(self, label: Label) -> None:
         """Add a class, behind those that are known.
 
-        For the experts earlier observations are of other classes, and have score 0 for the new
+        For the methods earlier observations are of other classes, and have score 0 for the new
         class. Observations that await labels expire, since their vectors lack the class.
 
         Parameters

@@ -1,6 +1,6 @@
 """Protected cross Venn-Abers prediction: K learners, and a price against their median.
 
-A mixture of experts gives the probability. The calibration sets of the core and the mixture run a
+A mixture of methods gives the probability. The calibration sets of the core and the mixture run a
 batch one after the other, in columns.
 """
 
@@ -50,7 +50,7 @@ _HEADER = struct.Struct("<QBdqqqqq")
 
 
 class _Forecasts(NamedTuple):
-    """Predictions of the experts, a row each; `sizes` is of the first, after a step."""
+    """Predictions of the methods, a row each; `sizes` is of the first, after a step."""
 
     p: Floats
     low: Floats
@@ -94,7 +94,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
     labels lost or not: over the labels of awaited observations, the log loss of `probability`
     exceeds that of the raw probability by at most C ln(1 / `raw_weight`) in total. C is `lanes`,
     the largest number of observations that ever awaited their labels together. The same holds
-    against each other expert, with its own weight. The interval is [low, high] of `CrossInterval`,
+    against each other method, with its own weight. The interval is [low, high] of `CrossInterval`,
     which has no guarantee.
 
     **Folds** are those of `CrossVennAbers`. Numbers, expiries and **weights** are as in
@@ -150,7 +150,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
     ) -> None:
         self._scores_are = checked_kind(scores)
         self._raw_weight = first_weight(raw_weight, "raw_weight")
-        self._sets = held  # of each expert, K of them
+        self._sets = held  # of each method, K of them
         self._mixture = core.Aggregation(len(held), self._raw_weight)
         self._positives = positives  # learned labels that are 1
 
@@ -238,13 +238,13 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         return moments.item(), bool(known[0])
 
     def _times(self, moment: float, time: float) -> list[float]:
-        """Return the times by which the experts forget."""
+        """Return the times by which the methods forget."""
         return [time, *[moment] * (len(self._sets) - 1)]
 
     def _forecast_one(
         self, scores: list[float], weight: int, times: list[float]
     ) -> tuple[list[float], float, float]:
-        """Return the raw probability and those of the experts, and the ends of the first."""
+        """Return the raw probability and those of the methods, and the ends of the first."""
         raw = self._raw_one(scores)
         experts = [*zip(self._sets, times, strict=True)]
         ends = [

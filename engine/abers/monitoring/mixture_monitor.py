@@ -34,11 +34,11 @@ LANES = Measure(
     brief="",
     chart="",
 )
-WEIGHT = Measure("expert_weight", "", "ratio", "Mean weight of an expert over the lanes.")
+WEIGHT = Measure("expert_weight", "", "ratio", "Mean weight of a method over the lanes.")
 
 
 class LossWords(NamedTuple):
-    """Words for the loss by which the experts of a mixture are weighed.
+    """Words for the loss by which the methods of a mixture are weighed.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class MixtureMonitor(Monitor):
     mixtures
         Mixtures that make the predictions: one, of a total all, and none in a window.
     price, price_per_label, loss
-        Measures of the bound in all and a label, and of the total loss of an expert.
+        Measures of the bound in total and a label, and of the total loss of a method.
     words
         Words for the loss.
     """
@@ -103,7 +103,7 @@ class MixtureMonitor(Monitor):
         return whole
 
     def summary(self) -> list[Number]:
-        """Return the price and the experts, if there is a mixture."""
+        """Return the price and the methods, if there is a mixture."""
         if not self.mixtures:
             return []
         price = math.fsum(one.price for one in self.mixtures)
@@ -122,11 +122,11 @@ class MixtureMonitor(Monitor):
         return found
 
     def experts(self) -> dict[str, Expert]:
-        """Return the experts of all mixtures by name, as `experts` finds them in a summary."""
+        """Return the methods of all mixtures by name, as `experts` finds them in a summary."""
         return experts_of(*self.expert_rows()) if self.mixtures else {}
 
     def expert_rows(self) -> tuple[list[str], Floats]:
-        """Return the names of the experts of all mixtures, and a row for each.
+        """Return the names of the methods of all mixtures, and a row for each.
 
         It has the mean weight over all lanes, which is NaN for the mixture itself, and the loss.
         """
@@ -146,10 +146,10 @@ class MixtureMonitor(Monitor):
         return [
             Figure(
                 "experts",
-                "Trusted experts",
+                "Weights of the methods",
                 "bars",
                 {"bars": weights, "x_name": "weight", "y_name": "expert"},
-                f"{words.mixing} by these weights. An expert gains weight while its {words.loss} "
+                f"{words.mixing} by these weights. A method gains weight while its {words.loss} "
                 f"is smaller than that of the others. The table has the total {words.loss} "
                 f"({words.unit}).",
                 ["expert", "weight", words.loss, f"above {words.base}"],
@@ -169,7 +169,7 @@ class MixtureMonitor(Monitor):
 
 
 def experts_of(names: Sequence[str], rows: Floats) -> dict[str, Expert]:
-    """Return by name the experts of `MixtureMonitor.expert_rows`."""
+    """Return by name the methods of `MixtureMonitor.expert_rows`."""
     return {
         name: Expert(None if math.isnan(weight) else weight, loss)
         for name, (weight, loss) in zip(names, rows.tolist(), strict=True)
@@ -185,7 +185,7 @@ def _added(tables: Sequence[Floats]) -> Floats:
 
 
 def experts(numbers: Iterable[Number]) -> dict[str, Expert]:
-    """Return the experts among the numbers of a summary: the base first, "protected" last.
+    """Return the methods among the numbers of a summary: the base first, "protected" last.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ _OUTSIDE = Measure(
     "outside_interval",
     "p outside its interval",
     "ratio",
-    "Share of predictions with a p outside its interval, since other experts are trusted.",
+    "Share of predictions with a p outside its interval, as other methods have weight.",
     brief="",
     chart="share of p outside its interval",
     gauge="",
@@ -46,7 +46,7 @@ _PRICE_PER_LABEL = Measure(
     gauge="",
 )
 _LOG_LOSS = Measure(
-    "expert_log_loss_nats", "", "nats", "Total log loss of an expert, and of the mixture."
+    "expert_log_loss_nats", "", "nats", "Total log loss of a method, and of the mixture."
 )
 _UNIT = "unit of the label"
 _PRICE_CRPS = Measure(
@@ -66,7 +66,7 @@ _PRICE_CRPS_PER_LABEL = Measure(
     chart="",
     gauge="",
 )
-_CRPS = Measure("expert_crps", "", _UNIT, "Total CRPS of an expert, and of the mixture.")
+_CRPS = Measure("expert_crps", "", _UNIT, "Total CRPS of a method, and of the mixture.")
 
 
 class ProtectionMonitor(MixtureMonitor):
@@ -106,7 +106,7 @@ class ProtectionMonitor(MixtureMonitor):
         base="raw",
         of_base="the raw probability",
         mixture="the protected probability",
-        mixing="The protected probability p is the mean of the experts' probabilities",
+        mixing="The protected probability p is the mean of the methods' probabilities",
     )
 
     def __init__(self, labels: int = 0, outside: int = 0) -> None:
@@ -141,7 +141,7 @@ class ProtectionMonitor(MixtureMonitor):
             self._core.outside += int(np.count_nonzero(scored.outside))
 
     def summary(self) -> list[Number]:
-        """Return the share outside, and if there is a mixture, its price and experts."""
+        """Return the share outside, and if there is a mixture, its price and methods."""
         share = self.outside / self.labels if self.labels else float("nan")
         return [Number(_OUTSIDE, share), *super().summary()]
 

@@ -96,7 +96,7 @@ class SequentialTest(CopiedWhole, ABC):
 
     @property
     def armed(self) -> int:
-        """Number of times that it was armed: 1 unless it was armed again."""
+        """Number of times that it began: 1 unless it was restarted."""
         return self.native.armed
 
     @property
@@ -206,8 +206,8 @@ class Martingale(SequentialTest):
     **Guarantee.** If the hypothesis is true, the product is a non-negative supermartingale that
     begins at 1, so the probability that it ever reaches 1 / alpha is at most alpha, however often
     one checks (Ville 1939). It does not restart by itself: its incident stays open until it is
-    armed again. Then the product begins at 1 anew, and for the k-th time reaches its threshold at
-    k (k + 1) / alpha. So of all that are armed again, for whatever reason, the probability that any
+    restarted. Then the product begins at 1 anew, and for the k-th time reaches its threshold at
+    k (k + 1) / alpha. So of all that are restarted, for any reason, the probability that any
     becomes active although the hypothesis is true since then is at most alpha / 2. It does not say
     when something went wrong; after a long time of good forecasts little is left to bet with, and a
     late change takes thousands of observations to show: that is what `EDetector` is for.
@@ -276,8 +276,8 @@ class EDetector(SequentialTest):
     Notes
     -----
     The statistic R becomes (R + 1) times the factor: as if at each observation one more unit were
-    bet, and all earlier bets stayed in the game. At an observation without a bet, whose factor is
-    1, R stays as it is. The test becomes active when R reaches the average run length, and R
+    bet, and all earlier bets stayed in the game. At an observation without a bet the factor is 1,
+    and R stays as it is. The test becomes active when R reaches the average run length, and R
     restarts at 0. With a run length in event time R becomes (R + d) times the factor, d being the
     growth of the largest event time so far, but at most a hundredth of the run length.
 

@@ -178,7 +178,7 @@ class VerdictSequence(CopiedWhole):
 
     @property
     def began(self) -> int | None:
-        """Event time at which the fault of the open incident began; None if there is none.
+        """Event time at which the fault of the open incident began, or None.
 
         The last alarm says when; without an alarm it is the first label of the block that is
         outside.

@@ -1,6 +1,6 @@
 """Protected regression: predictive distributions at a bounded price against a base.
 
-A pool of experts gives the distribution: the base, its quantile calibration, and inductive
+A pool of methods gives the distribution: the base, its quantile calibration, and inductive
 Venn-Abers predictive distributions. The sets and the pool of the core do the mathematics.
 """
 
@@ -58,7 +58,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
 
     The distribution is a pool of forecasts that are made when an observation is predicted, and
     never again: the base; its quantile calibration; and `IVAPR` of all labels and of the last
-    1,000, drawn to the base where their bands are wide. A better expert gets a larger weight.
+    1,000, drawn to the base where their bands are wide. A better method gets a larger weight.
 
     Parameters
     ----------
@@ -85,11 +85,11 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     labels lost or not: over the labels of awaited observations, the total continuous ranked
     probability score (CRPS) exceeds that of the base by at most C 2 R ln(1 / `base_weight`). C is
     `lanes`, the largest number of observations that ever awaited their labels together, and R the
-    width of the support. The same holds against each other expert, with its own weight. A forecast
+    width of the support. The same holds against each other method, with its own weight. A forecast
     is scored as its `members` quantiles, clipped to the support, each with the same mass. There is
     no guarantee of coverage; see `CoverageTracker`.
 
-    The pool is linear: its CDF is the mean of those of the experts, by weight. On a support of
+    The pool is linear: its CDF is the mean of those of the methods, by weight. On a support of
     width R the CRPS is exp-concave with the rate 1 / (2 R): twice the rate times the squared
     derivative of the score along any direction is at most its second derivative there, by the
     inequality of Cauchy and Schwarz. So weights that are multiplied by exp(-CRPS / (2 R)) bound
@@ -98,8 +98,8 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     Observations need numbers, as those of `ProtectedVennAbers`. Without a number a prediction
     changes nothing and its label is learned as if it had just been predicted; the guarantee then
     needs each label before the next prediction. A number that is predicted again gets its first
-    distribution again. A label of an unknown number teaches the experts alone. Before the first
-    label all experts are the base.
+    distribution again. A label of an unknown number teaches the methods alone. Before the first
+    label all methods are the base.
 
     **Cost.** An observation that awaits its label keeps 4 x `members` numbers.
 
@@ -189,7 +189,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """Names of the experts, in order."""
+        """Names of the methods, in order."""
         return EXPERTS
 
     @property
@@ -199,7 +199,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
         return self.lanes * 2.0 * (high - low) * -math.log(self._base_weight)
 
     def expert_losses(self) -> dict[str, float]:
-        """Return the total CRPS of each expert, and of the pool as "protected".
+        """Return the total CRPS of each method, and of the pool as "protected".
 
         Returns
         -------

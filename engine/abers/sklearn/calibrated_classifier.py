@@ -93,8 +93,8 @@ class VennAbersCalibratedClassifier(
     at the scores that it learned, so without rounding a learned row could have two predictions.
 
     **A fitted estimator** is never fitted again. `clone`, and so a grid search, makes an unfitted
-    copy; to keep it fitted there, wrap it in `sklearn.frozen.FrozenEstimator`. That trains never,
-    so all observations calibrate it with every `cv`, as with "prefit".
+    copy; to keep it fitted there, wrap it in `sklearn.frozen.FrozenEstimator`. It never trains, so
+    all observations calibrate it with every `cv`, as with "prefit".
 
     **Classes** are of any kind that scikit-learn takes. A class keeps its column even if no
     observation that calibrates, or that trains a clone, belongs to it.
@@ -169,9 +169,10 @@ class VennAbersCalibratedClassifier(
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> VennAbersCalibratedClassifier:
-        """Add calibration observations; the estimators stay as they are. Before `fit`, be `fit`.
+        """Add calibration observations; the estimators stay as they are.
 
-        With several folds, rows go to them in turn.
+        Without an earlier `fit` it does what `fit` does. With several folds, rows go to them in
+        turn.
 
         Parameters
         ----------

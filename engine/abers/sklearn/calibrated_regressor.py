@@ -51,7 +51,7 @@ class VennAbersCalibratedRegressor(
     cv
         What calibrates: "split", a random share that does not train; or "prefit", all
         observations, for an estimator that is already fitted to others. A
-        `sklearn.frozen.FrozenEstimator` trains never, so all observations calibrate it.
+        `sklearn.frozen.FrozenEstimator` never trains, so all observations calibrate it.
     calibration_size
         The share that calibrates with "split", between 0 and 1.
     random_state
@@ -149,7 +149,9 @@ class VennAbersCalibratedRegressor(
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> VennAbersCalibratedRegressor:
-        """Add calibration observations; the estimator stays as it is. Before `fit`, be `fit`.
+        """Add calibration observations; the estimator stays as it is.
+
+        Without an earlier `fit` it does what `fit` does.
 
         Parameters
         ----------

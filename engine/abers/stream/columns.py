@@ -57,13 +57,13 @@ class Events(Sequence[Event]):
         one.
     awaited
         Labels of observations that are not yet released: nothing may read them before; None where
-        none is known yet. or None.
+        no label is known yet, or without any.
     awaited_times
         Event times of these labels; None if a delay decides.
     refused
         Why rows of a table are no events, None for the others: the processor makes a dead letter of
-        each. Or None. An event as an object does not say so: a processor may use it, such as an
-        event with a time in seconds.
+        each. None if no row is refused. An event as an object does not say so: a processor may use
+        it, such as an event with a time in seconds.
 
     Examples
     --------

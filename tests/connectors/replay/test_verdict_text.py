@@ -11,7 +11,7 @@ from abers_connectors.replay.verdict_text import loss_record, verdict_record
 
 
 def test_records_have_the_numbers_of_the_sentences() -> None:
-    """JSON has status, sizes and what is not excluded; a summary has the same."""
+    """JSON has status, sizes and their range; a summary has the same."""
     processor = Processor(settings())
     processor.process_batch(stream(0.5, 600))
     raw, served = map(verdict_record, monitor_of(processor).verdicts)

@@ -494,7 +494,7 @@ def test_odds_off_by_the_tolerance_at_length() -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("late", [0, 1_000])
 def test_average_run_length_with_a_tolerance(late: int) -> None:
-    """Odds off by exactly the tolerance: distances are as promised, armed again and again."""
+    """Odds off by exactly the tolerance: distances are as promised, restarted again and again."""
     rng = np.random.default_rng(10)
     n, distance = 120_000, 200
     forecasts, labels = off(rng, n, 1.25)

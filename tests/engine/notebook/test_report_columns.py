@@ -84,7 +84,7 @@ def test_names_are_columns_of_the_frame(made: Callable[[dict[str, Any]], Any]) -
 
 
 def test_names_and_arrays_together() -> None:
-    """An array beside a frame is taken as it is."""
+    """An array next to a frame is taken as it is."""
     columns = flights()
     found = abers.report(data=columns, y=columns["late"] == 1, p="prob")
     assert found == abers.report(columns["late"], columns["prob"])

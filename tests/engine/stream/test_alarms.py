@@ -229,7 +229,7 @@ def test_an_alarm_after_the_change_and_not_before() -> None:
 
 
 def shifted(n: int, odds: float, begin: int, *, first: int = 0) -> list[Event]:
-    """Observations whose labels 1 have, from one on, odds that differ from the scores' by a factor.
+    """Observations with labels of other odds, from one on, than those of the scores, by a factor.
 
     Event times are minutes from a date on, or from 0.
     """
@@ -291,7 +291,7 @@ def test_a_run_length_in_event_time() -> None:
 
 @pytest.mark.simulation
 def test_scores_served_as_they_are_are_tested_once() -> None:
-    """Without a calibrator there is one view, nothing is held, and scores are what is served."""
+    """Without a calibrator there is one view, nothing is kept, and scores are what is served."""
     processor = Processor(Settings(scores="probability", calibrator="none"))
     outputs = processor.process_many(drifting(600, 600))
     predictions = [one for one in outputs if isinstance(one, Prediction)]
