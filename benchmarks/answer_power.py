@@ -1,7 +1,7 @@
 """How soon answers about now find what is true, and how often they say it.
 
-The first part compares them with verdicts. The second has streams whose mean forecast, and whose
-fault, is known: what a length of now finds, and what it says of right forecasts.
+The first part compares them with verdicts. The second shows what a length of now finds, and what it
+says of right forecasts, on streams with a known mean forecast and a known fault.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _states(p: Floats, labels: Floats, ends: list[int]) -> Iterator[str]:
 
 @cache
 def cases() -> list[Case]:
-    """Return the streams whose verdicts have a known power, but those of intervals."""
+    """Return the streams for which the power of verdicts is known, but those of intervals."""
     return [one for one in powerful() if "interval" not in one.name and "late" not in one.name]
 
 

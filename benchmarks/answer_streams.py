@@ -1,4 +1,4 @@
-"""Streams whose true probabilities are known, on which answers about now are read.
+"""Streams of known truth, on which answers about now are read.
 
 Labels feed back: the true probability of a label depends on the labels that came before its
 forecast. What is served is right, and the odds of the raw forecasts are off by the tolerance.

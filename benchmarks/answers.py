@@ -1,4 +1,4 @@
-"""Answers about now on streams with known true probabilities: false ones, and how soon.
+"""Answers about now on streams of known truth: false ones, and how soon.
 
 `benchmarks.verdicts` runs these streams and writes them into its page.
 """
@@ -91,14 +91,14 @@ is a later No after a change: more of its labels are from before.
 Let the raw forecast of label i give the probabilities r(k) to what can come, and the calibrated one
 s(k). Both are known before the label. So the saving d = log(s(k) / r(k)) takes known values; m is
 the smallest, M the largest. With C = 6 nats X = min(d, m + C) lies in [m, m + C], a range that is
-known before the label and not wider than C, and X <= d. The confidence sequence for such outcomes
+known before the label and not wider than C, and X <= d. The confidence sequence for these outcomes
 bounds the sum of X minus that of E[X | past] by b(V), at all times at once, with a probability of
 2.5 %; V is the sum of squares of X - g, g being 0 moved into the range. So
 
     sum of E[d | past] >= sum of E[X | past] >= sum of X - b(V),
 
 and the upper end follows from Y = max(d, M - C) >= d. As X <= d <= Y, the range always contains the
-mean saving that is shown, whose losses are not clipped. Divided by the mean raw loss that came,
+mean saving that is shown; its losses are not clipped. Divided by the mean raw loss that came,
 both ends are shares. A raw forecast of 0 or 1 has no M, so there is no upper end then.
 
 ### What now cannot show

@@ -22,20 +22,18 @@ CHECKOUT = Path(__file__).parents[2]
 IMAGES = CHECKOUT / "docs" / "images"
 COMMAND = [sys.executable, "-m", "abers_connectors", "replay", "examples/scores.csv", "--live"]
 ADDRESS = "The live page is at "
-LAST = "#cards [data-name=reliability]"  # the last card of a picture
-WIDTH = 1280
+SIZE = 1200, 1000  # the answers, and the first figure begun
 COLOURS = 256
 
 
 def take(browser: Browser, url: str, theme: Literal["light", "dark"]) -> None:
-    """Take the picture from the top of the page to the end of the last card."""
-    page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme=theme)
+    """Take the picture of the first screen."""
+    width, height = SIZE
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
     page.goto(url)
     page.wait_for_selector("#phase[data-phase=ended]")
-    page.wait_for_selector(f"{LAST} .main-svg")
-    bottom = page.eval_on_selector(LAST, "card => card.getBoundingClientRect().bottom")
-    clip = {"x": 0, "y": 0, "width": WIDTH, "height": int(bottom) + 16}
-    shot = Image.open(BytesIO(page.screenshot(full_page=True, clip=clip))).convert("RGB")
+    page.wait_for_selector("svg")
+    shot = Image.open(BytesIO(page.screenshot())).convert("RGB")
     # A palette takes a third of the bytes, and the eye sees no difference.
     shot.quantize(COLOURS, dither=Image.Dither.NONE).save(
         IMAGES / f"live-{theme}.png", optimize=True

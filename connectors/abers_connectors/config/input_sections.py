@@ -36,12 +36,23 @@ class InputFieldsSection(Section, frozen=True, kw_only=True):
         '"record:header:NAME" are the metadata of a Kafka record.'
     )
 
-    id: Annotated[Name, key("The id by which a label refers to its observation.")] = "id"
+    id: Annotated[
+        Name,
+        key(
+            "The id by which a label refers to its observation.",
+            flag="--id",
+            metavar="COLUMN",
+            group="Input",
+        ),
+    ] = "id"
     time: Annotated[
         Name,
         key(
             "Event time: integer milliseconds since 1970, or RFC 3339 with an offset (see "
-            "input.timezone)."
+            "input.timezone).",
+            flag="--time",
+            metavar="COLUMN",
+            group="Input",
         ),
     ] = "time"
     model: Annotated[
@@ -65,6 +76,9 @@ class InputFieldsSection(Section, frozen=True, kw_only=True):
             "The score to calibrate.",
             "With several classes it is a nested record with a number by class, or each has a "
             'field of its own: score = { cat = "p_cat", dog = "p_dog" }.',
+            flag="--score",
+            metavar="COLUMN",
+            group="Input",
         ),
     ] = "score"
     x: Annotated[
@@ -75,13 +89,18 @@ class InputFieldsSection(Section, frozen=True, kw_only=True):
             example=["amount", "age"],
         ),
     ] = None
-    label: Annotated[Name, key("The label.")] = "label"
+    label: Annotated[Name, key("The label.", flag="--label", metavar="COLUMN", group="Input")] = (
+        "label"
+    )
     label_time: Annotated[
         Name | None,
         key(
             "Event time at which the label becomes known, in files where each record contains "
             "its own label.",
             example="settled_at",
+            flag="--label-time",
+            metavar="COLUMN",
+            group="Input",
         ),
     ] = None
     passthrough: Annotated[Names, key("Fields that are copied to the predictions.")] = ()
@@ -168,6 +187,9 @@ class InputSection(Section, frozen=True, kw_only=True):
             "records have "
             "the times of their labels, set `input.fields.label_time` instead.",
             example=50,
+            flag="--delay",
+            metavar="DELAY",
+            group="Time",
         ),
     ] = None
     pos_label: Annotated[
@@ -175,6 +197,9 @@ class InputSection(Section, frozen=True, kw_only=True):
         key(
             "Values that mean label 1; all others mean 0.",
             "If empty, labels are 0 and 1, or false and true.",
+            flag="--positive",
+            metavar="LABEL",
+            group="Input",
         ),
     ] = ()
     unlabelled: Annotated[
@@ -195,6 +220,9 @@ class InputSection(Section, frozen=True, kw_only=True):
             'Time zone of times without an offset, such as "2013-04-01 05:00:00".',
             "Without one they are bad records.",
             example="Europe/Berlin",
+            flag="--timezone",
+            metavar="ZONE",
+            group="Input",
         ),
     ] = None
     max_record_bytes: Annotated[

@@ -77,6 +77,9 @@ class OutputSection(Section, frozen=True, kw_only=True):
             "Its name ends in .csv or .jsonl (optionally with .gz or .zst) or in .parquet, "
             "or it is "
             '"-" for standard output, as JSON Lines.',
+            flag="--output",
+            metavar="FILE",
+            group="Output",
         ),
     ] = "-"
     outcomes: Annotated[

@@ -127,7 +127,7 @@ def report(  # noqa: PLR0913 - the columns of a table
     >>> frame = pd.DataFrame({"late": labels, "prob": p, "carrier": ["AA", "UA"] * 10_000})
     >>> report = abers.report(data=frame, y="late", p="prob", segment="carrier")
     >>> {name: answers["model"].state for name, answers in report.answers_by_group.items()}
-    {'AA': 'partly', 'UA': 'partly'}
+    {'AA': 'no', 'UA': 'no'}
 
     Several classes have a column each:
 

@@ -11,6 +11,8 @@ written as the user writes it.
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import date, time
 from types import NoneType
@@ -21,7 +23,7 @@ import msgspec
 from abers import validation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = [
     "REMOVE",
@@ -36,6 +38,7 @@ __all__ = [
     "Ref",
     "RefusedValueError",
     "ValueKind",
+    "attributes",
     "declared",
     "named",
     "said",
@@ -182,6 +185,17 @@ def _words(kind: Any) -> Iterator[str]:  # noqa: ANN401 - any type
             yield one
         else:
             yield from _words(one)
+
+
+def attributes(options: Mapping[str, Option]) -> str:
+    """Return the part of a docstring that says what each field of a class is."""
+    names = {f"`{one.key}`": f"`{name}`" for name, one in options.items()}
+    keys = re.compile("|".join(map(re.escape, names)))
+    lines = ["Attributes", "----------"]
+    for name, one in options.items():
+        text = keys.sub(lambda key: names[key[0]], f"{one.sentence} {one.more}".strip())
+        lines += [name, *textwrap.wrap(text, 96, initial_indent="    ", subsequent_indent="    ")]
+    return "\n".join(lines)
 
 
 def variable(key: str) -> str:

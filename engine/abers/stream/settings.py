@@ -6,6 +6,7 @@ settings, and is restored only with equal ones, except for those of validation.
 
 from __future__ import annotations
 
+import inspect
 from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from abers import registry
 from abers.exceptions import ParameterError
 from abers.stream.calibration_settings import CalibrationSettings
 from abers.stream.declarations import LARGEST_TIME, count, span
-from abers.stream.option import Option, declared, shown
+from abers.stream.option import Option, attributes, declared, shown
 from abers.stream.option_values import OptionValues, found_by, read_all
 from abers.stream.setting_rules import (
     QUANTILES,
@@ -331,3 +332,8 @@ def require_none(problems: Iterable[Problem]) -> None:
     """Raise a ParameterError for mistakes, in the words of a call."""
     if found := [shown(one, "python") for one in problems]:
         raise ParameterError("\n".join(found))
+
+
+Settings.__doc__ = (
+    f"{inspect.cleandoc(Settings.__doc__ or '')}\n\n{attributes(setting_options())}\n"
+)

@@ -709,3 +709,34 @@ def test_anything(values: dict[str, Any], variables: dict[str, str]) -> None:
         assert config.settings().label_timeout >= 0
     assert lines
     assert all(line.isprintable() and line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (
+            {"calibrator.kind": "beta"},
+            '--calibrator: "beta" needs probabilities; add --scores probability',
+        ),
+        (
+            {"calibrator.window": 5, "calibrator.half_life": "1d"},
+            "--half-life: cannot be combined with --window; remove one of them",
+        ),
+        (
+            {"calibrator.kind": "none", "task.scores": "probability", "calibrator.max_age": "1d"},
+            '--max-age: is not for "none"; leave it out',
+        ),
+        (
+            {"calibrator.max_age": "soon"},
+            (
+                '--max-age: "soon" is not a duration; write "250ms", "5s", "5m", "2h" or "7d", '
+                "or a whole number of milliseconds"
+            ),
+        ),
+    ],
+)
+def test_mistakes_in_flags(given: dict[str, Any], line: str) -> None:
+    """A command says the mistakes in its flags, and what to add, as they are written there."""
+    with pytest.raises(ConfigError) as error:
+        load(flags={"input.observations": "a.csv"} | given, environ={}, front="flag")
+    assert error.value.problems == (line,)

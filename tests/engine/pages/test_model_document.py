@@ -373,7 +373,7 @@ def test_scores_that_are_served_as_they_are() -> None:
     cards = {card.key: card for card in block(document, "answers").cards}
     assert [*cards] == ["model", "calibrated", "pays"]
     assert cards["model"].state == cards["calibrated"].state != "waiting"
-    assert cards["pays"].sentence == "The raw probability is served as it is"
+    assert cards["pays"].sentence == "the raw probability is served as it is"
 
 
 def test_without_an_interval_nothing_is_promised() -> None:
@@ -381,7 +381,7 @@ def test_without_an_interval_nothing_is_promised() -> None:
     document = document_of("medians")
     keys = {one.key for one in walk(document.blocks)}
     assert keys.isdisjoint({"over-time", "check", "intervals-now"})
-    assert block(document, "calibrated").sentence == "No central interval is served"
+    assert block(document, "calibrated").sentence == "no central interval is served"
 
 
 def test_a_text_has_few_of_many_classes() -> None:

@@ -116,3 +116,10 @@ def test_each_setting_is_an_option() -> None:
     assert all(one.key and one.sentence.endswith(".") for one in options.values())
     keys = [one.key for one in options.values()]
     assert {one for one in keys if keys.count(one) > 1} == {"monitoring.average_run_length"}
+
+
+def test_the_docstring_says_what_is_declared() -> None:
+    """The documentation of the settings is made of the sentences of their options."""
+    words = " ".join((Settings.__doc__ or "").split())
+    for name, one in setting_options().items():
+        assert f" {name} {one.sentence.split('`')[0].strip()}" in words
