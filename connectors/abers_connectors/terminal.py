@@ -234,7 +234,7 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
 
 
 def _calibrated(summary: Summary, screen: Console) -> str:
-    """Return sign and word of the answer about what is served; empty if there is none."""
+    """Return sign and word of the answer about what is served; or empty."""
     answers = [] if summary.answers is None else summary.answers["answers"]
     states = [one["state"] for one in answers if one["question"] == "calibrated"]
     ink = Ink(screen.width, colour=False, unicode=screen.encoding.startswith("utf"))

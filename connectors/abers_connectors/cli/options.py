@@ -79,7 +79,7 @@ class CommandGroup(TyperGroup):
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help has a section for each `rich_help_panel`, without importing rich."""
+    """A command with a section of help for each `rich_help_panel`, without importing rich."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
         """Write arguments and options by section, those without a group last."""

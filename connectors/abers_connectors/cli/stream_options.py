@@ -35,8 +35,8 @@ ProbabilityOption = Annotated[
     Literal["protected", "merged"] | None,
     calibrator_option(
         None,
-        "What ivap, cvap and one-vs-rest predict. protected: a probability whose loss exceeds "
-        "that of the score by a bounded amount (default if scores are probabilities; for ivap "
+        "What ivap, cvap and one-vs-rest predict. protected: a probability with a loss above that "
+        "of the score by at most a bounded amount (default if scores are probabilities; for ivap "
         "and cvap also if they are logits). merged: one computed from the interval alone.",
         show_default=False,
     ),

@@ -205,8 +205,7 @@ class InputSection(Section, frozen=True, kw_only=True):
     unlabelled: Annotated[
         LabelValue,
         key(
-            "What becomes of an observation whose label has not come within "
-            "`limits.label_timeout`.",
+            "What becomes of an observation without a label within `limits.label_timeout`.",
             'It is "drop", or a label, for labels that are never sent; '
             "`limits.label_timeout` must "
             "then be set. The label is learned once, at the time of the observation plus "

@@ -230,9 +230,9 @@ def columns_of(options: ReplayOptions) -> dict[str, str]:
         if column := usual_column(one, unnamed):
             wanted[one] = column
         elif one in {"id", "time"} and Path(options.stream).is_file():
-            wanted[one] = "row"  # which is none where there are many files
+            wanted[one] = "row"  # which means nothing where there are many files
     if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
-        wanted.pop("label_time", None)  # it means nothing beside row numbers, and a delay beats it
+        wanted.pop("label_time", None)  # it means nothing with row numbers, and a delay beats it
     _require_commas(known, options.stream)
     if not known:  # the run says what is wrong with the record
         return wanted
@@ -242,7 +242,7 @@ def columns_of(options: ReplayOptions) -> dict[str, str]:
 
 
 def _require_commas(known: Sequence[str], stream: str) -> None:
-    """Refuse a file whose only column is a line of names with other characters between them."""
+    """Refuse a file with one column, a line of names with other characters between them."""
     for separator, name in _SEPARATORS.items():
         if len(known) == 1 and separator in known[0]:
             msg = f"{stream}: {name} separate its columns, {known[0]!r}; write commas instead"

@@ -51,7 +51,7 @@ class ReplayOptions(NamedTuple):
     from_: str | None = None
     since: str | None = None
     until: str | None = None
-    models: Sequence[str] = ()  # whose events are read; all if empty
+    models: Sequence[str] = ()  # models to read; all if empty
     speed: str = "max"
     compare: str | None = None
     report: str | None = None

@@ -44,7 +44,7 @@ class ReplayPlan(NamedTuple):
     pace: Pace | None  # None for as fast as possible
     delay: Lateness | None  # of the labels; None if a configuration sets it
     notes: Sequence[str] = ()  # sentences about what was found and assumed
-    reference: Period | None = None  # to draw beside the whole stream
+    reference: Period | None = None  # to draw next to the whole stream
 
 
 def plan_replay(options: ReplayOptions) -> ReplayPlan:

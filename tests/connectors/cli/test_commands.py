@@ -406,7 +406,7 @@ def test_inspect(invoke: Invoke, folder: Path) -> None:
     assert invoke("run", "abers.toml").code == 0
     ran = invoke("inspect", "abers.state")
     assert (ran.code, ran.err) == (0, "")
-    assert "labels held" in ran.out
+    assert "labels kept" in ran.out
     found = msgspec.json.decode(invoke("inspect", "abers.state", "--json").out)
     assert found["position"]["source"]["records"] == 105
     assert [(one["model"], one["labels"]) for one in found["held"]] == [("default", 50)]
