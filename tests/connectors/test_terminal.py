@@ -65,9 +65,7 @@ def test_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
             "Phishing, labels 50 observations late: "
             "1,250 predictions, 1,250 labels, 12,346 events a second"
         ),
-        "",
         "abers.toml: 1,250 predictions, 1,250 labels, 12,346 events a second",
-        "",
     ]
 
 

@@ -110,7 +110,8 @@ class Config(Section):
         time = TimeReader(None if zone is None else ZoneInfo(zone))
         task, calibrator = self.task, self.calibrator.kind
         of_task = Readers.of(task.kind, task.classes, calibrator, self.input.pos_label)
-        return of_task._replace(time=time)
+        readers = of_task._replace(time=time)
+        return readers.in_percent() if self.input.percent else readers
 
     def fields(self) -> Fields:
         """Return the fields of the first input; a learner finds its features at "x" by default."""

@@ -146,6 +146,9 @@ class InputSection(Section):
     pos_label: LabelValues = ()
     unlabelled: LabelValue = DROP
     timezone: TimeZone | None = None
+    delimiter: Literal[",", ";", "\t", "|"] | None = None
+    decimal: Literal[".", ","] = "."
+    percent: bool = False
     max_record_bytes: Count = 1 << 20
     fields: InputFieldsSection = InputFieldsSection()
     label_fields: LabelFieldsSection = LabelFieldsSection()
