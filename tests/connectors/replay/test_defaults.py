@@ -226,7 +226,7 @@ def test_mistakes(file: Path, stream: str, asked: dict[str, Any], message: str) 
     [
         (
             {},
-            r"the file has no score column; .* has the columns id, scores, label; .* --score scores$",
+            r"the file has no score column; .* columns id, scores, label; .* --score scores$",
         ),
         ({"score": "sorces"}, r"no column sorces; .* columns .* --score scores$"),
         ({"score": "scores", "id": "key"}, r"no column key; .* --score scores --id id$"),
