@@ -1,6 +1,6 @@
 """Run the benchmarks: `python -m benchmarks [--quick] [--only SECTION …] [--profile]`.
 
-Only a whole run writes the page in docs/. Any other run prints, and writes only to a given path.
+Only a whole run writes the pages in docs/. Any other run prints, and writes only to a given path.
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ from benchmarks import (
     wrapped,
 )
 from benchmarks.machine import description
+from benchmarks.page import Section
 from benchmarks.plan import FULL, QUICK, Plan
 from benchmarks.rivals import ROOT, compiler
 from benchmarks.targets import figures
 from benchmarks.timing import NOISE, keep_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from benchmarks.page import Key, Section
-    from benchmarks.timing import Spread
+    from collections.abc import Callable, Iterable, Sequence
 
 PAGE = ROOT / "docs" / "benchmarks.md"
+STREAMS_PAGE = ROOT / "docs" / "benchmarks_streams.md"
 
 SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "prequential": growth.prequential,
@@ -79,19 +78,36 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "start": starts.starts,
 }
 
+STREAMS = (
+    *("stream", "arrow", "journal", "models", "monitors", "single"),
+    *("formats", "service", "scrape", "live", "start"),
+)
+
 HEAD = """\
 # Benchmarks
 
-abers against the alternatives. All times come from one run of `make bench`: one process, the same
-seeded streams for all contenders, which take turns after a warm-up. A cell is the median of the
-rounds, with their range. The allocator keeps freed memory{kept}, which halves the cost of the
-refits in Python. The [targets](#targets) of the project are at the end. The contenders:
+After this page you know how fast abers is compared with the alternatives, how much memory it takes,
+and on which machine; [streams and services](benchmarks_streams.md) have a page of their own.
+
+All times come from one run of `make bench`: one process, the same seeded streams for all
+contenders, which take turns after a warm-up. A cell is the median of the rounds, with their range.
+The allocator keeps freed memory{kept}, which halves the cost of the refits in Python. The
+[targets](#targets) of the project are at the end. The contenders:
 
 - **abers native**, the C++ core, and **abers reference**, the same contract in plain Python;
 - **smart brute**, six lines of Python: two sorted numpy arrays, `np.insert`, and two
   `scipy.optimize.isotonic_regression` a query;
 - **venn-abers**, the package, through its inner functions, refitted after each label;
 - **batch PAVA in C++**, the refit of smart brute as compiled code without allocation.
+"""
+
+STREAMS_HEAD = """\
+# Benchmarks of streams and services
+
+After this page you know how many events a second a stream or a service takes, and what monitors,
+snapshots, formats, metrics and the live page cost. The run, its [targets](benchmarks.md#targets)
+and its [machine](benchmarks.md#the-machine) are those of [Benchmarks](benchmarks.md): a cell is the
+median of the rounds, with their range.
 """
 
 
@@ -111,24 +127,23 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def _measure(chosen: dict[str, Callable[[Plan], Section]], plan: Plan) -> list[Section]:
-    sections: list[Section] = []
+def _measure(chosen: dict[str, Callable[[Plan], Section]], plan: Plan) -> dict[str, Section]:
+    sections: dict[str, Section] = {}
     for name, make in chosen.items():
         _say(f"benchmarks: {name} …")
         NOISE.listen()
         started = perf_counter()
-        sections.append(make(plan))
+        sections[name] = make(plan)
         _say(f"benchmarks: {name} took {perf_counter() - started:.1f} s")
-    return sections
+    values = {key: value for one in sections.values() for key, value in one.values.items()}
+    return sections | {
+        "targets": figures(values),
+        "machine": Section("The machine", description(), {}),
+    }
 
 
-def _page(sections: list[Section], kept: str) -> str:
-    values: dict[Key, Spread] = {}
-    for section in sections:
-        values |= section.values
-    whole = [*sections, figures(values)]
-    parts = [HEAD.format(kept=kept), *(section.markdown() for section in whole)]
-    return "\n".join([*parts, f"## The machine\n\n{description()}"])
+def _page(head: str, sections: Iterable[Section]) -> str:
+    return "\n".join([head, *(section.markdown() for section in sections)])
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -142,14 +157,19 @@ def main(words: Sequence[str] | None = None) -> None:
     chosen = {name: SECTIONS[name] for name in arguments.only or SECTIONS}
     if arguments.profile:
         chosen["profile"] = hotspots.profile
-    page = _page(_measure(chosen, QUICK if arguments.quick else FULL), kept)
+    sections = _measure(chosen, QUICK if arguments.quick else FULL)
+    head = HEAD.format(kept=kept)
+    page = _page(head, sections.values())
     sys.stdout.write(page)
-    output = arguments.output
-    if output is None and not arguments.quick and not arguments.only:
-        output = PAGE
-    if output is not None:
-        output.write_text(page, encoding="utf-8")
-        _say(f"benchmarks: wrote {output}")
+    pages = {}
+    if arguments.output is not None:
+        pages[arguments.output] = page
+    elif not arguments.quick and not arguments.only:
+        pages[STREAMS_PAGE] = _page(STREAMS_HEAD, [sections.pop(name) for name in STREAMS])
+        pages[PAGE] = _page(head, sections.values())
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+        _say(f"benchmarks: wrote {path}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _RIGHT, _TOP = 720, 360, 60, 40, 150, 10
 _COLOURS = ("#1b9e77", "#d95f02", "#7570b3", "#e7298a", "#66a61e", "#a6761d")
-_ROLE = 'role="img" aria-label="Microseconds an event against observations held"'
+_ROLE = 'role="img" aria-label="Microseconds an event against the number of observations"'
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 

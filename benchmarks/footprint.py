@@ -39,12 +39,12 @@ def memory(plan: Plan) -> Section:
         for name, value in bytes_each.items():
             values[f"bytes {name}", rule, plan.large] = Spread.of([value])
     body = (
-        "Bytes an observation, unit weights but in one row, distinct scores; each in a fresh"
-        " process, observations arriving a thousand at a time, half as many again as are held"
-        " where something is forgotten. *Resident*: what the process has grown by, as built and"
-        " after the allocator was asked to give back what is free (`malloc_trim`); *own count*:"
+        "Bytes an observation, with unit weights except in one row, and distinct scores; each in a"
+        " fresh process. Observations arrive a thousand at a time; where something is forgotten,"
+        " 1.5 times as many arrive as are kept. *Resident*: the growth of the process, as built"
+        " and after the allocator gave back free memory (`malloc_trim`); *own count*:"
         " `sys.getsizeof` of the core.\n\n"
-        + table(["", "held", "resident", "resident, trimmed", "own count"], rows)
+        + table(["", "kept", "resident", "resident, trimmed", "own count"], rows)
     )
     return Section(title, body, values)
 

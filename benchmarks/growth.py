@@ -138,7 +138,7 @@ def prequential(plan: Plan) -> Section:
     body = (
         "Each observation of an array is predicted, then learned, at a bag of n. abers takes the"
         " whole array in one call of `VennAbers.prequential`, and so does the C++ refit; for the"
-        " others the loop over the events is Python's, and small beside the refits.\n\n"
+        " others the loop over the events is Python's, and small compared with the refits.\n\n"
         + found.costs_table(plan.sizes)
         + found.ratios_table(plan.sizes)
         + chart(found.curves())

@@ -178,7 +178,7 @@ def hostile_orders(plan: Plan) -> Section:
     body = (
         "The native core alone, microseconds. *Arriving*: predict + learn in the order of the"
         " stream, over its last part. *Cycle*: query, insertion and deletion of one observation"
-        " that is held (removed, predicted, learned again) or, *hit at its ends*, of one below or"
+        " of the set (removed, predicted, learned again) or, *hit at its ends*, of one below or"
         " above all others that flattens the hull from there (weight 10⁹ against n/2 vertices)."
         " Both through one call on arrays; *to random* is the ratio to the random order.\n\n"
         "The last columns are single calls from Python, each on the clock, less the clock's own"

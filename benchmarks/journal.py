@@ -85,9 +85,9 @@ def _pausing(plan: Plan) -> Part:
     found = json.loads(subprocess.check_output(command, cwd=ROOT))  # noqa: S603 - of ours
     spreads = {name: Spread.of(times) for name, times in found.items()}
     body = (
-        f"### Snapshots beside the loop\n\n{size(n)} labels held and {size(n)} observations"
-        " waiting, in a process that holds nothing else. The loop stops while the process is"
-        f" copied; then it takes batches of {size(BATCH)} events, of which the slowest is shown."
+        f"### Snapshots while the loop runs\n\n{size(n)} labels and {size(n)} observations"
+        " waiting, in a process of its own. The loop stops while the process is"
+        f" copied; then it takes batches of {size(BATCH)} events, and the slowest is shown."
         " Milliseconds.\n\n"
         + table(
             ["", "the loop stops", "slowest batch meanwhile", "as many without", "done after, s"],
@@ -123,7 +123,7 @@ def _restoring(plan: Plan) -> Part:
         {name: partial(seconds, partial(restored, some)) for name, some in names.items()},
     )
     body = (
-        f"### Restoring\n\n{size(n)} labels held, {size(waiting)} observations waiting,"
+        f"### Restoring\n\n{size(n)} labels, {size(waiting)} observations waiting,"
         f" {size(n)} finished ids remembered, and then {size(len(tail) * BATCH)} events in"
         f" entries of {size(BATCH)}; seconds.\n\n"
         + table(["", *spreads], [["", *spreads.values()]])

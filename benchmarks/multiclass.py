@@ -63,8 +63,8 @@ def multiclass(plan: Plan) -> Section:
         + streams
         + "Learning alone, µs for each pair of classes that a label touches (k - 1 of them):\n\n"
         + _touched(n)
-        + f"A batch of half as many learned, the other half predicted, beside venn-abers (their"
-        f" probabilities agree to {TOLERANCE:.0e}), in s:\n\n" + _batches(n)
+        + "A batch of half as many learned, the other half predicted, compared with venn-abers"
+        f" (their probabilities agree to {TOLERANCE:.0e}), in s:\n\n" + _batches(n)
     )
     return Section("Several classes", body, values)
 

@@ -151,12 +151,11 @@ def predictive(plan: Plan) -> Section:
     n, shared = _shared(plan)
     values |= {("predictive batch", name, n): spread for name, spread in shared.items()}
     body = (
-        "`IVAPR`, exact at every label held, and with a grid of 99 thresholds; one call a query"
+        "`IVAPR`, exact at every label, and with a grid of 99 thresholds; one call a query"
         " from Python, or batches of 2 000 steps through `run`. isodistrreg fits isotonic"
-        " distributional regression, n by n; crepes a conformal predictive system, whose"
-        " distributions have one shape for all queries. Both fit anew after each label; they are"
-        " measured where they are installed (isodistrreg and isodisreg were not to be had from the"
-        " package index when this was written).\n\n"
+        " distributional regression, n by n; crepes a conformal predictive system with one shape"
+        " of distributions for all queries. Both fit anew after each label; they are measured"
+        " where they are installed.\n\n"
         + table(["µs", *map(size, sizes)], rows)
         + f"A batch of {size(n // 10)} queries on {size(n)} observations. Petej's precomputation, a"
         " binary calibrator a threshold with the native core, shares its quadratic work between"

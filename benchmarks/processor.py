@@ -90,7 +90,7 @@ def _saving(plan: Plan) -> Part:
     )
     values: dict[Key, Spread] = {(call, "processor", n): spread for call, spread in spreads.items()}
     body = (
-        f"### Snapshots\n\n{size(n)} labels held, {size(n)} observations waiting, and {size(n)}"
+        f"### Snapshots\n\n{size(n)} labels, {size(n)} observations waiting, and {size(n)}"
         " finished ids remembered; seconds.\n\n"
         + table(["snapshot", "restore", "MiB"], [[*spreads.values(), digits(len(blob) / 2**20)]])
     )

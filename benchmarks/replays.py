@@ -177,7 +177,7 @@ def _parts(job: Job) -> Seconds:
 
 
 def _timed(spent: Seconds, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    def timed(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever is called
+    def timed(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - anything is called
         started = perf_counter()
         try:
             return call(*given, **named)

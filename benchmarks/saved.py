@@ -43,7 +43,7 @@ class Memory(NamedTuple):
 
 
 class Formula(NamedTuple):
-    """Bytes of a partition's state by docs/operations.md: one model, without features.
+    """Bytes of a partition's state by docs/deploy.md: one model, without features.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def scrape(plan: Plan) -> Section:
         rows.append([*row, digits(share)])
     body = (
         f"A service has committed {size(_BATCH)} observations and their labels, or one for each of"
-        " more models, raw scores scored beside calibrated ones. `http.max_models` has its default."
+        " more models, raw scores compared with calibrated ones. `http.max_models` has its default."
         " Counting them is what `Status.batch_committed` takes, an event; a scrape is everything"
         " from the counters to bytes. An update, once a second, finds models with changes, and"
         " makes the evidence of those with metrics; the last column divides it by the time that"

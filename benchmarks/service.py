@@ -169,13 +169,14 @@ def _rates(plan: Plan, bootstrap: str) -> tuple[str, dict[Key, Spread]]:
         }
         values[("service", CPU + of, batch)] = cpu[1]
     body = (
-        "### Beside a bare loop\n\nThousands of inputs a second, half of them observations and half"
-        f" their labels. {size(2 * count)} of them wait in two topics of one partition; read, and"
-        " written in a transaction of so many records. A bare loop writes the bytes of predictions"
-        " and changelog that abers wrote before, and does nothing else; abers decodes both, merges"
-        " them by time, calibrates, and writes predictions and a changelog. The columns are those"
-        " of calibrated probabilities without and with protection, which is the default. Broker"
-        " and loop share the machine. The processor time is that of the loop's process.\n\n"
+        "### Compared with a bare loop\n\nThousands of inputs a second, half of them observations"
+        f" and half their labels. {size(2 * count)} of them wait in two topics of one partition;"
+        " read, and written in a transaction of so many records. A bare loop writes the bytes of"
+        " predictions and changelog that abers wrote before, and does nothing else; abers decodes"
+        " both, merges them by time, calibrates, and writes predictions and a changelog. The"
+        " columns are those of calibrated probabilities without and with protection, which is the"
+        " default. Broker and loop share the machine. The processor time is that of the loop's"
+        " process.\n\n"
         + table(
             ["client, records a transaction", *names, SHARE, *(f"{one}, µs" for one in names)], rows
         )

@@ -224,7 +224,7 @@ TARGETS = (
         0.08,
         _time(RESTORED, "merged", _K, unit="s"),
     ),
-    Target("a snapshot beside the loop: 50 ms", 50, _time(PAUSE, "loop", _M, unit="ms")),
+    Target("a snapshot while the loop runs: 50 ms", 50, _time(PAUSE, "loop", _M, unit="ms")),
     *(
         Target(
             f"all monitors of {stream.name}, batches of {size(stream.batch)}: 4 µs",

@@ -43,20 +43,21 @@ PARTS = 5
 TEXT = """\
 # Verdicts on real streams
 
-Do verdicts say what a reader of the plain numbers would say? Written by
-`python -m benchmarks.verdict_real_streams`. The streams drift; the scorer is that of
-[the streams](streams.md): an online logistic regression whose labels come {delay:,} observations
-late. The calibrator and all settings are the defaults of a stream. Event times are row numbers.
+After this page you know whether verdicts say what a reader of the plain numbers would say.
+`python -m benchmarks.verdict_real_streams` writes it. The streams drift; the scorer is that of
+[the streams](streams.md): an online logistic regression with labels that come {delay:,}
+observations late. The calibrator and all settings are the defaults of a stream. Event times are
+row numbers.
 
-Each table has a fifth of the stream in a row: how many labels, and for the lower and the upper half
-of the forecasts of that fifth their mean and the share of labels 1. Forecasts are too high where
+Each row of a table is a fifth of the stream: its rows, and for the lower and the upper half of its
+forecasts their mean and the share of label 1. Forecasts are too high where
 the mean is above the share, and over-confident where the lower mean is below its share and the
 upper mean above.
 
 A verdict that forecasts are outside the tolerance stays until later labels are inside, or outside
 in another way, or are four times as many with a mean within the tolerance. The sentence names the
-labels that it is about, and when it was last confirmed. A verdict is about averages: a block whose
-forecasts are first too high and then too low may be right on average.
+labels that it is about, and when it was last confirmed. A verdict is about averages: a block with
+forecasts that are first too high and then too low may be right on average.
 
 {streams}"""
 
@@ -90,7 +91,7 @@ def watch(scores: Floats, labels: Integers, delay: int) -> Watched:
 
 
 def shares(forecasts: Floats, labels: Integers) -> tuple[float, float, float, float]:
-    """Return mean forecast and share of labels 1, of the lower half and of the upper half."""
+    """Return mean forecast and share of label 1, of the lower half and of the upper half."""
     order = np.argsort(forecasts, kind="stable")
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     low, high = ((float(forecasts[h].mean()), float(labels[h].mean())) for h in halves)

@@ -107,9 +107,9 @@ class Recorded(VerdictSequence):
             at += more
         return []
 
-    def restart(self, time: int) -> None:
+    def restart(self, time: int, began: int | None = None) -> None:
         """Start another block."""
-        super().restart(time)
+        super().restart(time, began)
         self._begin()
 
     def _compare(self, blocks: int) -> None:

@@ -5,7 +5,8 @@ Usage: python -m benchmarks.verdicts [--seeds N] [--streams N] [--workers N] [--
 
 Without a page it writes docs/evidence/verdicts.md. The seeds are 0, 1, ..., so that a run can be
 repeated; results do not depend on the number of workers. What was computed is kept, a line a
-stream, so that a run that was stopped goes on where it ended.
+stream or a part, so that a run that was stopped goes on where it ended; `--streams 1` writes the
+page of the results so far.
 """
 
 from __future__ import annotations

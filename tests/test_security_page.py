@@ -13,7 +13,7 @@ NAMED = re.findall(r"`((?:tests/)?[\w/]+\.py)(?:::(\w+))?`", (ROOT / "SECURITY.m
 
 @pytest.mark.parametrize(("path", "name"), sorted(set(NAMED)))
 def test_the_test_exists(path: str, name: str) -> None:
-    """A file is in the checkout, or beside the one named before it, and has the test."""
+    """A file is in the checkout, or next to the one named before it, and has the test."""
     files = [ROOT / path] if "/" in path else sorted(ROOT.glob(f"tests/**/{path}"))
     assert files
     assert all(one.is_file() for one in files)

@@ -47,25 +47,26 @@ _NONE = mean([])
 _HEAD = """\
 # Song, Diethe, Kull & Flach (2019), distribution calibration for regression
 
-Written by `python -m benchmarks.papers gp_beta_2019`. Smaller is better; a cell of ours is a mean
-over random splits, ± its standard error where there is more than one.
+After this page you know how near abers comes to table 1 and the figures of the paper, and how
+often GP-Beta helps. `python -m benchmarks.papers gp_beta_2019` writes it. Smaller is better; a
+cell of ours is a mean over random splits, ± its standard error if there are several.
 
 ## Protocol
 
-- 75 % of a random permutation train, as in the authors' code. Base model and calibrators learn the
-  same training set; the honest variant below trains the base on two thirds of it and calibrates on
-  the rest.
+- 75 % of a random permutation train, as in the authors' code. Base model and calibrators learn
+  the same training set; the honest variant below trains the base on two thirds of it and
+  calibrates on the rest.
 - OLS: the standard deviation of the training residuals. BR: `BayesianRidge`, its noise. GP: 1,000
-  rows, of which 250 test, or all there are.
-- NN: two layers of 128 ReLU, dropout of a half after each, an L2 penalty of 0.0001, the mean square
-  error, Adadelta, two batches an epoch, until the training loss has not fallen for 256 epochs. Mean
-  and variance are those of 128 passes with dropout; 0.0004 n is added to the variance, where n
-  counts the rows that are predicted, not those learned: so it is in the authors' code, and the
-  training set, which the calibrators see, has three times the noise of the test set.
-- ISO is our `QuantileCalibration`; its NLL needs a density, which is that of the map made linear
-  between its steps, by differences on the authors' grid: 1,024 points, to 16 standard deviations
-  beyond the extreme means, and 36.04 where there is none. Mass that it leaves at infinity, where
-  the base CDF of training labels is 1 in doubles (NN), is put at its last step.
+  rows, or all if there are fewer; 250 of them test.
+- NN: two layers of 128 ReLU, dropout of a half after each, an L2 penalty of 0.0001, the mean
+  square error, Adadelta, two batches an epoch, until the training loss has not fallen for 256
+  epochs. Mean and variance are those of 128 passes with dropout; 0.0004 n is added to the
+  variance, where n counts the predicted rows, not the learned ones, as in the authors' code. So
+  the training set, which the calibrators see, has three times the noise of the test set.
+- ISO is our `QuantileCalibration`. Its NLL needs a density: that of the map made linear between
+  its steps, by differences on the authors' grid of 1,024 points, to 16 standard deviations beyond
+  the extreme means, and 36.04 where the density is missing. Mass that it leaves at infinity,
+  where the base CDF of training labels is 1 in doubles (NN), is put at its last step.
 - G8 to G64 are our `GPBeta` with 8 to 64 inducing points, 1,000 steps and its other defaults.
 - PBL is summed over the test points and averaged over the levels 0.05 to 0.95, as the published
   numbers are.
@@ -76,11 +77,11 @@ over random splits, ± its standard error where there is more than one.
 - GP has 8 restarts instead of the 32 of the authors' code. With none it predicts a constant on
   Diabetes.
 - NN is our own, in numpy (`benchmarks/papers/dropout.py`). Features are not scaled, as in the
-  authors' code. That leaves the rate of Adadelta to Keras, whose default was 1 and is 0.001 now; of
-  these 1 comes near the published numbers, as scaled features do not (Boston, one split: MSE 19.4;
-  148 with a rate of 0.001; 6.5 with standardised features). An odd row makes a batch of its own in
-  the authors' code, and one of ours larger. A fit sees 20 million rows at most, which is 1,351
-  epochs of Energy and more than the other sets need.
+  authors' code. That leaves the rate of Adadelta to Keras. Its default was 1 and is 0.001 now; a
+  rate of 1 comes near the published numbers, and scaled features do not (Boston, one split: MSE
+  19.4; 148 with a rate of 0.001; 6.5 with standardised features). An odd row makes a batch of its
+  own in the authors' code, and one of ours larger. A fit sees 20 million rows at most, which is
+  1,351 epochs of Energy and more than the other sets need.
 - Diabetes has unscaled features. Forest is without month and day and predicts ln(1 + area), as in
   the authors' code; Energy is without the date.
 - The mean of a GP-Beta prediction is that of its quantiles at 0.005, 0.015, …, 0.995, in place of

@@ -34,18 +34,19 @@ _NEAR, _FAR = 0.01, 0.03
 _HEAD = """\
 # Petej (2018), Inductive Venn-Abers prediction for regression
 
-Written by `python -m benchmarks.papers ivapr_2018`. The CRPS, smaller is better; a cell of ours is
-a mean over random splits, ± its standard error.
+After this page you know how near abers comes to table 1 and figures 1 to 3 of the paper. `python
+-m benchmarks.papers ivapr_2018` writes it. The tables have the CRPS, smaller is better; a cell of
+ours is a mean over random splits, ± its standard error.
 
 ## Protocol
 
-- 70 % of a random permutation train, the rest is the test set. A is a step at the prediction of the
-  regressor, IVAPR calibrates the prediction.
-- The published numbers fit no unit of the label, but the scale of ranks: the mean over the training
-  labels t of (P(y < t) - 1{y < t})², with the strict sign, as in the paper's Algorithm 2. That is
-  what stands beside them. In units of the label the CRPS needs a support: the range of the training
-  labels, where the mass beyond them is put.
-- It is not said where the pairs that calibrate come from. The column IVAPR calibrates on the
+- 70 % of a random permutation train, the rest is the test set. A is a step at the prediction of
+  the regressor, IVAPR calibrates the prediction.
+- The published numbers fit no unit of the label, but the scale of ranks: the mean over the
+  training labels t of (P(y < t) - 1{y < t})², with the strict sign, as in the paper's Algorithm
+  2. The first table compares with that. In units of the label the CRPS needs a support: the range
+  of the training labels, with the mass beyond them at its ends.
+- The paper does not say where the calibration pairs come from. The column IVAPR calibrates on the
   training set's own predictions, which fits the published numbers best and has no guarantee;
   “honest” trains on two thirds of the training part and calibrates on the rest.
 
@@ -56,9 +57,9 @@ a mean over random splits, ± its standard error.
   features; SVR with a Gaussian kernel on standardised features, C of 1, 10, 100 or 1000; each
   chosen by threefold cross-validation, as in the paper.
 - Machine has ERP as its target and is without the vendor; Facebook is without the rows that have
-  gaps, and has comments, likes and shares among its features, whose sum is the target; Forest has
-  the burnt area itself as its target. Words are coded by indicators. The number of splits is not
-  stated.
+  gaps, and its features include comments, likes and shares, which add up to the target; Forest
+  has the burnt area itself as its target. Words are coded by indicators. The number of splits is
+  not stated.
 """
 
 

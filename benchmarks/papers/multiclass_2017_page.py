@@ -34,7 +34,8 @@ _BASES = {"SVM": "SVM", "LR": "logistic regression", "NN": "neural network"}  # 
 _HEAD = """\
 # Manokhin (2017), multi-class inductive and cross Venn-Abers predictors
 
-Written by `python -m benchmarks.papers multiclass_2017`. Brier and log loss over the vector of
+After this page you know how near abers comes to tables 1 to 4 and figures 1 to 3 of the paper.
+`python -m benchmarks.papers multiclass_2017` writes it. Brier and log loss over the vector of
 classes, smaller is better; a cell of ours is a mean over random splits, ± its standard error.
 
 ## Protocol
@@ -46,9 +47,8 @@ classes, smaller is better; a cell of ours is a mean over random splits, ± its 
 
 ## Deviations
 
-- The paper has one split, and does not say which rows it is but for satimage; ours are random
-  splits of the same sizes. Of vehicle, 562 rows train and the other 284 of 846 test (282 in the
-  paper).
+- The paper has one split, and names its rows only for satimage; ours are random splits of the same
+  sizes. With vehicle 562 rows train, and the other 284 of 846 test (282 in the paper).
 - Kernel, layers and options are not stated: `LogisticRegression`, `SVC` with the Gaussian kernel
   and its decision values, and `MLPClassifier` with 20 hidden units, L-BFGS of at most 100
   iterations and its logits, all of scikit-learn, on standardised features. Platt has Platt's
@@ -57,7 +57,7 @@ classes, smaller is better; a cell of ours is a mean over random splits, ± its 
   those of the other 7,500; CVAP has folds of the training rows. SVM has the first 20,000 of the
   60,000 training rows, for time. One run, without an error. Below it once more with a quarter of
   the training rows for calibration, as with the other sets.
-- satimage has six classes in the file, seven in the paper, one of which is empty.
+- satimage has six classes in the file, and seven in the paper; one of these is empty.
 """
 
 

@@ -29,27 +29,28 @@ __all__ = ["page"]
 _HEAD = f"""\
 # Calibrators on streams
 
-Written by `python -m benchmarks.papers streams`. No paper has these tables: they say where
-calibration helps on a stream, where it does not, and what forgetting to choose.
+After this page you know where calibration helps on a stream, where it does not, and which
+forgetting to choose. `python -m benchmarks.papers streams` writes it; no paper has these tables.
 
 ## Protocol
 
 - Every observation is forecast when it comes, and its label is learned after 0 or 1,000 further
   observations, or as many as a table says; all forecasts count, from the first one on.
 - **Two classes.** The scorer is an online logistic regression (scikit-learn's `SGDClassifier`, a
-  constant rate of 0.01) on features standardised by the rows so far; pixels are divided by 255. raw
-  is its probability. Platt, isotonic and beta calibration are fitted to all labels so far. IVAP is
-  merged for the log loss; its window is 1,000 labels, its half-life 1,000 observations. CVAP has
-  five folds, whose scorers learn the labels of the other four: its scores are other ones.
-- The classes are up or down of Elec2; an odd digit or an even one of MNIST; the last of the six
-  classes of Insects, in alphabetical order, or another one; more than 142 bicycles an hour (the
-  median) or fewer; those of Phishing and Banana.
+  constant rate of 0.01) on features standardised by the rows so far; pixels are divided by 255.
+  raw is its probability. Platt, isotonic and beta calibration are fitted to all labels so far.
+  IVAP is merged for the log loss; its window is 1,000 labels, its half-life 1,000 observations.
+  CVAP has five folds with a scorer each, which learns the labels of the other four folds, so its
+  scores differ.
+- The classes are: Elec2, up or down; MNIST, an odd or an even digit; Insects, the last of its six
+  classes in alphabetical order or another; Bike sharing, more than 142 bicycles an hour (the
+  median) or fewer; Phishing and Banana, their own.
 {protected_two.PROTOCOL.strip()}
-- **Several classes.** The six classes of Insects and the ten digits. The scorers are one such
-  logistic regression a class, against the rest; raw is their probabilities divided by the sum.
-  Platt, isotonic, beta and IVAP calibrate each class against the rest and are divided by their sum
-  too (`OneVsRest`); "IVAP, pairs" calibrates pairs and couples them (`OneVsOne`). MCB is of the
-  class with the largest probability.
+- **Several classes.** The six classes of Insects and the ten digits. The scorers are logistic
+  regressions as above, one for each class against the rest; raw is their probabilities divided by
+  the sum. Platt, isotonic, beta and IVAP calibrate each class against the rest and are divided by
+  their sum too (`OneVsRest`); "IVAP, pairs" calibrates pairs and couples them (`OneVsOne`). MCB
+  is of the class with the largest probability.
 {protected_classes.PROTOCOL.strip()}
 - **Numbers.** The base is Bayesian linear regression on the features as they are, fitted anew to
   all labels so far whenever these are 5 % more; the first 100 labels are for its first fit. It
@@ -60,10 +61,10 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
   has had its 100: this is in the CRPS, most of all of short streams and late labels.
 {protected_numbers.PROTOCOL.strip()}
 - log: mean log loss, ∞ if one label was thought impossible, with how many; MCB and DSC:
-  miscalibration and discrimination of the Brier score, by the CORP diagram of the exact forecasts;
-  ECE in ten bins; width: the mean of p1 - p0. CRPS: twice the mean pinball loss of the 99
-  percentiles, which is the integral but for its tails; pinball: of 5, 10, …, 95 %. Smaller is
-  better but for DSC, accuracy and coverage.
+  miscalibration and discrimination of the Brier score, by the CORP diagram of the exact
+  forecasts; ECE in ten bins; width: the mean of p1 - p0. CRPS: twice the mean pinball loss of the
+  99 percentiles, which is the integral without its tails; pinball: of 5, 10, …, 95 %. Smaller is
+  better except for DSC, accuracy and coverage.
 """
 _TWO = (
     "Protected probabilities of two classes; a cell is a stream with a scorer and a law of delays:"

@@ -48,7 +48,7 @@ def sentences(cases: Cases, outside: str) -> Iterator[str]:
         yield f"The Brier score of {name} is below that of raw in {_below(brier)}{_most(brier)}."
     regrets = [case["methods"]["protected"][_LOG] - _best(case)[1] for case in cases.values()]
     yield (
-        f"The log loss of protected is below that of the best single expert in {_below(regrets)} "
+        f"The log loss of protected is below that of the best single method in {_below(regrets)} "
         f"of {len(cases)} cases{_most(regrets)}."
     )
     yield from _errors(cases)
@@ -88,7 +88,7 @@ def _most(differences: list[float]) -> str:
 
 
 def _best(case: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the name and the log loss of the best expert."""
+    """Return the name and the log loss of the best method."""
     name = min(case["experts"], key=case["experts"].__getitem__)
     return name, case["experts"][name]
 
@@ -99,7 +99,7 @@ def tables(cases: Cases) -> Iterator[str]:
         at = {data: case for (data, late), case in cases.items() if late == delay}
         names = [*next(iter(at.values()))["methods"]]
         yield f"### Protected classes, delay {delay:,}\n"
-        head = ["log loss", *names, "regret to raw", "best expert", "regret to it", "price"]
+        head = ["log loss", *names, "regret to raw", "best method", "regret to it", "price"]
         yield table(head, [_losses(data, case) for data, case in at.items()])
         scores = [f"{score}, {name}" for score in (_BRIER, _ECE) for name in names]
         yield table(["", *scores, "outside"], [_scores(data, case) for data, case in at.items()])

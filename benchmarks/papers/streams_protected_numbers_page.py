@@ -18,17 +18,17 @@ __all__ = ["PROTOCOL", "sentences", "tables"]
 
 PROTOCOL = """\
 - **Protected distributions** ([what they are](../protection.md#numbers)). With labels 0, 100 and
-  1,000 late on Bike sharing; on the two others, which have 1,001 and 578 rows, 0, 10 and 100 late.
-  base is the normal distribution; protected is `ProtectedIVAPR` of its 50 quantiles; shrunk is its
-  expert of the last 1,000 labels, IVAPR drawn to the base where its band is wide, and no mixture.
-  The CRPS of these tables is exact, that of base by 1,999 quantiles, with the mass beyond the
-  support at its ends; the promise is against the 50 quantiles of the base, whose CRPS is within
-  .05 % of that of the base. Regret is a CRPS less another one; the best expert is chosen
-  afterwards. The price is the bound on the regret to the base, a label. Covered is the share of
-  labels in central intervals of 80 %, clipped to the support; in brackets that of the worst 500
-  labels in sequence, which Chick weights does not have: there it is that of all. tracked are the
-  intervals of protected as a `CoverageTracker` with a slack of 100 serves them; the bound is on the
-  distance of their share from 80 %. Width is a mean.
+  1,000 late on Bike sharing; on the two others, which have 1,001 and 578 rows, 0, 10 and 100
+  late. base is the normal distribution; protected is `ProtectedIVAPR` of its 50 quantiles; shrunk
+  is its method of the last 1,000 labels, IVAPR drawn to the base where its band is wide, and no
+  mixture. The CRPS of these tables is exact, that of base by 1,999 quantiles, with the mass
+  beyond the support at its ends; the promise is against the 50 quantiles of the base, with a CRPS
+  within .05 % of that of the base. Regret is the difference of two CRPS; the best method is
+  chosen afterwards. The price is the bound on the regret to the base, a label. Covered is the
+  share of labels in central intervals of 80 %, clipped to the support; in brackets that of the
+  worst 500 labels in sequence. Chick weights is too short for that: there it is the share of all.
+  tracked are the intervals of protected after a `CoverageTracker` with a slack of 100; the bound
+  is on the distance of their share from 80 %. Width is a mean.
 """
 _LEVEL = 0.8
 _WINDOW = 500  # labels
@@ -49,7 +49,7 @@ def sentences(cases: Cases) -> Iterator[str]:
         )
     regrets = [_above(case, _PROTECTED, _best(case)[1]) for case in cases.values()]
     yield (
-        f"The CRPS of protected is below that of the best single expert in {_below(regrets)} of {n}"
+        f"The CRPS of protected is below that of the best single method in {_below(regrets)} of {n}"
         f" cases{_most(regrets)}."
     )
     kept = (
@@ -120,7 +120,7 @@ def _most(shares: list[float]) -> str:
 
 
 def _best(case: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the name and the CRPS of the best expert."""
+    """Return the name and the CRPS of the best method."""
     name = min(case["experts"], key=case["experts"].__getitem__)
     return name, case["experts"][name]
 
@@ -131,7 +131,7 @@ def tables(cases: Cases) -> Iterator[str]:
         return
     first = next(iter(cases.values()))
     yield "### Protected distributions\n"
-    head = ["CRPS", *first["CRPS"], "regret to base", "best expert", "regret to it", "price"]
+    head = ["CRPS", *first["CRPS"], "regret to base", "best method", "regret to it", "price"]
     yield table(head, [_losses(key, case) for key, case in cases.items()])
     widths = "width, protected", "width, tracked"
     head = ["covered (worst 500)", *first["coverage"], "bound", *widths]

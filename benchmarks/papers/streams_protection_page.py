@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["PROTOCOL", "Case", "cases", "sentences", "summary", "tables"]
 
 PROTOCOL = f"""\
-- **Protected probabilities** ([what they are](../protection.md)). The streams of two classes, of
-  MNIST the first 50,000 rows. Each has two scorers. *online* is the logistic regression above,
-  which learns each label when it comes. *frozen* is scikit-learn's `HistGradientBoostingClassifier`
-  (seed 0), trained on the first fifth and never again; only the rest is forecast.
+- **Protected probabilities** ([what they are](../protection.md)). The streams of two classes;
+  MNIST has its first 50,000 rows. Each stream has two scorers. *online* is the logistic
+  regression above, which learns each label when it comes. *frozen* is scikit-learn's
+  `HistGradientBoostingClassifier` (seed 0), trained on the first fifth and never again; only the
+  rest is forecast.
 - **When labels come.** At once, or 100, 1,000 or 10,000 observations late. *random*: delays are
   geometric with mean {MEAN:.0f}, cut at {MOST:,} (seed 0). *by label*: these are the delays of
   label 1, and label 0 comes after {MOST:,}, as where only its absence is known. What is missing at
@@ -37,10 +38,10 @@ PROTOCOL = f"""\
   Gammerman 2021). Platt and beta calibration are fitted to the last 1,000 labels, and the stacker,
   a logistic regression on the log odds of raw, IVAP and OPS, to the last 3,000: anew after each 250
   labels. Isotonic regression is fitted to the last 1,000 after each label.
-- **Chosen afterwards**, so nobody could have used them: the *best fixed rival* has the least mean
-  log loss over the streams, for a scorer and a law of delays. The *best here* has the least on this
-  stream. *IVAP, best window* is the best of its windows on each stream. *loses to* names all rivals
-  that did better than p on a stream.
+- **Chosen afterwards**, so they could not have been used: the *best fixed rival* has the smallest
+  mean log loss over the streams, for a scorer and a law of delays. The *best here* has the
+  smallest on this stream. *IVAP, best window* is the best of its windows on each stream. *loses
+  to* names all rivals that did better than p on a stream.
 - p is `ProtectedVennAbers`. Differences are in 10⁻⁴ nats an event; below 0 p is better. The price
   is the bound on the difference of p and raw. *error* is the debiased calibration error of Kumar,
   Liang & Ma (2019): in {BINS} bins of equal counts the mean squared gap between forecast and share

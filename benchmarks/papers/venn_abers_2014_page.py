@@ -47,16 +47,17 @@ _NAME = "venn_abers_2014"
 _HEAD = """\
 # Vovk & Petej (2014), Venn-Abers predictors
 
-Written by `python -m benchmarks.papers venn_abers_2014`. Smaller is better everywhere; a cell of
-ours is a mean over random splits, ± its standard error. A log loss is infinite as soon as one test
-object of one split had probability 0 of its label; it is counted (“∞ (3 of 10)”: in 3 of 10 splits)
-and never clipped.
+After this page you know how near abers comes to tables 1 to 3 of the paper, and see its theorem
+and its Proposition 2 simulated. `python -m benchmarks.papers venn_abers_2014` writes it. Smaller
+is better everywhere; a cell of ours is a mean over random splits, ± its standard error. A log
+loss is infinite as soon as one test object of one split had probability 0 of its label; it is
+counted (“∞ (3 of 10)”: in 3 of 10 splits) and never clipped.
 
 ## Protocol
 
 - Two thirds of a random permutation train, the rest is the test set. W is the scorer's own
-  probability. SVA and DIR calibrate on the scores of the training set itself. VA trains the scorer
-  twice for each test object; its splits are others than those of the rest, as in the paper.
+  probability. SVA and DIR calibrate on the scores of the training set itself. VA trains the
+  scorer twice for each test object, on splits of its own, as in the paper.
 - Log loss is of the log merge, square loss of the Brier merge of (p0, p1).
 - Ours where the paper has none: IVAP trains on two thirds of the training part and calibrates on
   the rest; streaming IVAP is the same, but learns the label of each test object after predicting
@@ -65,7 +66,7 @@ and never clipped.
 ## Deviations
 
 - The paper states neither the fraction of the split nor the options of Weka; two thirds and the
-  defaults of Weka 3.6.14 are used but where others come closer: naïve Bayes has kernel densities
+  defaults of Weka 3.6.14 are used except where others come closer: naïve Bayes has kernel densities
   (`-K`), SVM fits its sigmoid (`-M`), the neural network learns at the rate 0.1 (`-L`), and
   bagging is of REPTree, which is what Weka bags by default. In 40 splits with J48
   bagged the RMSE of DIR is above the published one on all nine sets (by 0.009 on Australian, 0.029
@@ -78,10 +79,10 @@ and never clipped.
   stopped after 100 iterations; naïve Bayes is our own, with kernels for numbers and Laplace's
   counts for words; SVM has our `Platt` on its training outputs. Features are scaled to [0, 1],
   missing ones filled in.
-- The paper has 100 splits, and 16 others for VA. Ours are not the same, and as many as the tables
-  say: those of W, SVA and DIR in blocks of 20, those of VA one by one.
-- Bagging, SVM and the neural network of Weka depend on the order of the training objects, so that
-  VA with them is not what the theorem is about; this is so in the paper too.
+- The paper has 100 splits, and 16 others for VA. Ours are other splits, as many as the tables say:
+  for W, SVA and DIR in blocks of 20, for VA one by one.
+- Bagging, SVM and the neural network of Weka depend on the order of the training objects, so the
+  theorem does not cover VA with them; the same is true in the paper.
 """
 
 
@@ -185,7 +186,7 @@ def _ranks(found: Found) -> str:
 
 
 def _others(found: Found) -> str:
-    parts = ["## Ours beside them\n\nWith the scorers of Weka, where the paper has no row.\n"]
+    parts = ["## Ours and published\n\nWith the scorers of Weka, where the paper has no row.\n"]
     for loss, title in _LOSSES.items():
         rows = [
             [f"{data}, {name}"]

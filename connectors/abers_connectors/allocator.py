@@ -20,7 +20,7 @@ def return_freed_memory() -> bool:
     Notes
     -----
     Without it glibc gives eight arenas to each processor, and threads use them in turns. Once a
-    large block was freed, each arena keeps the most that it ever held, such as a part of a
+    large block was freed, each arena keeps the most that it ever had, such as a part of a
     snapshot: after minutes, a service with 10 MB of state kept 115 MB that were free.
 
     Examples

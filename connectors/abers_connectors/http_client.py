@@ -61,7 +61,7 @@ def ask(  # noqa: PLR0913 - a request and its limits
 
     Everything together ends within so many seconds once the name of the host is known: connections,
     TLS, the request, headers and body. Of the body no more than `most` bytes are read. An answer
-    that is an error and whose body does not come has an empty one. Raises an OSError or an
+    that is an error has an empty body if its body does not come. Raises an OSError or an
     HTTPException without an answer. The variables of a proxy count, such as `https_proxy`, unless
     the request is `direct`.
     """
@@ -147,7 +147,7 @@ class _RequestConnection(HTTPConnection):
 
 
 class _SecureRequestConnection(_RequestConnection, HTTPSConnection):
-    """Such a connection over TLS."""
+    """A connection of this kind over TLS."""
 
 
 def _response(sock: socket.socket, *args: Any, until: float, most: int, **kw: Any) -> HTTPResponse:  # noqa: ANN401
@@ -186,7 +186,7 @@ class _Received(io.RawIOBase):
 
 
 def _left(until: float) -> float:
-    """Return the seconds that are left; raise a TimeoutError if there are none."""
+    """Return the seconds that are left; raise a TimeoutError if the time is over."""
     left = until - time.monotonic()
     if left < _LEAST:
         raise TimeoutError

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)*", re.IGNORECASE)
 
 @dataclass
 class _Repeat:
-    """When a line was written, how often it came again since, and the last one of these."""
+    """When a line was written, how often it came again since, and the last of these."""
 
     written: float
     count: int = 0
@@ -35,7 +35,7 @@ class RepeatFilter:
     """Collapse repeated lines into one line with a count.
 
     Two lines are equal if they differ only in numbers, such as ports and retries. Lines of the
-    logger `always` are never held back.
+    logger `always` are never delayed.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class RepeatFilter:
     def add(self, record: logging.LogRecord) -> list[logging.LogRecord]:
         """Add a line and return the lines to write now.
 
-        A line that was held back for a minute comes before the new one, with its count in the
+        A line that was delayed for a minute comes before the new line, with its count in the
         field `repeated`. A critical line, after which the process ends, releases all of them.
         """
         now, ends = record.created, record.levelno >= logging.CRITICAL
@@ -75,7 +75,7 @@ class RepeatFilter:
         return found
 
     def flush(self) -> Iterator[logging.LogRecord]:
-        """Return all lines that are held back, and forget them."""
+        """Return all delayed lines, and forget them."""
         seen, self._seen = self._seen, {}
         for one in seen.values():
             yield from _counted(one)

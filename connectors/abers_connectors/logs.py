@@ -111,7 +111,7 @@ class _Handler(logging.StreamHandler["TextIO"]):
             super().emit(one)
 
     def close(self) -> None:
-        """Write the lines that were held back."""
+        """Write the lines that were delayed."""
         with self.lock or threading.RLock():
             for one in self._repeats.flush():
                 super().emit(one)

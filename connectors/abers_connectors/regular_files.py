@@ -1,7 +1,7 @@
 """Opening of files that never waits: it takes regular files only.
 
 Opening a named pipe waits for its writer, and a device may never end. A stream is read only where
-one is asked for: as the input of a format of lines, or under a name of an open descriptor.
+the user wants it: as the input of a format of lines, or under a name of an open descriptor.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def open_regular(path: str | Path) -> BinaryIO:
         return open(name, "rb")  # noqa: PTH123
     if what := irregular(name):
         raise OSError(errno.EINVAL, what, name)
-    # Another file may take its place meanwhile, which must not let this one wait.
+    # Another file may take its place meanwhile, which must not make it wait.
     flags = os.O_NONBLOCK | os.O_NOCTTY
     file = open(name, "rb", opener=lambda path, given: os.open(path, given | flags))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["row_table", "text_cell"]
 
-_LONG = 24  # characters of a name; a longer one is folded
+_LONG = 24  # characters of a name; a longer name is folded
 _BETWEEN, _BESIDE = 3, 4  # spaces between two columns, and at both ends of a line
 
 

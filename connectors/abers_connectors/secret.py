@@ -95,7 +95,7 @@ def read_secret(
 
 
 def _line(content: bytes, where: str) -> str:
-    """Return the one line of a file."""
+    """Return the only line of a file."""
     if len(content) > _MAX_BYTES:
         raise ConfigError([f"{where} has more than {_MAX_BYTES:,} bytes; is it another file?"])
     try:

@@ -40,7 +40,7 @@ def new_key() -> str:
 
 
 def state_key(environ: Mapping[str, str] = os.environ, file: str | None = None) -> bytes | None:
-    """Return the key from the environment or a file, or None if there is none.
+    """Return the key from the environment or a file, or None.
 
     A ConfigError is raised if it is unusable.
     """

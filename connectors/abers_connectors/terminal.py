@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 
+from abers.pages.ink import Ink
 from abers.pages.text import text
 from abers_connectors.config.units import counted
 from abers_connectors.config.value_types import Lateness
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Watched",
     "console",
+    "logged",
     "say",
     "say_all",
     "show_delays",
@@ -121,7 +123,7 @@ def watching(
     """
     screen = console()
     if not screen.is_terminal:
-        yield partial(_logged, source)
+        yield partial(logged, source)
         return
     if hidden:
         yield iter
@@ -144,7 +146,7 @@ def watching(
         yield watched
 
 
-def _logged(
+def logged(
     source: Watched, counts: Iterable[int], clock: Callable[[], float] = monotonic
 ) -> Iterator[int]:
     """Pass on the record counts of a run, and print one each minute."""
@@ -250,13 +252,20 @@ def show_notes(summary: Summary, delay: Lateness | None = None) -> None:
     say_all(summary.notes)
     say_all(summary.losses)
     say_all(left_out(summary.calibrated or {}, summary.labels))
-    if delay is None and summary.observations and not summary.counters.get("labels_in"):
-        say("No label has arrived; if each record has its own, set input.delay.")
-    if delay is not None and not summary.observations:
-        say("No observation fits --model, --since and --until.")
-    elif delay is not None and summary.observations <= (delay.observations or 0):
-        say("No prediction used a label, because the stream ended before the first one;")
-        say("try a smaller --delay.")
+    say_all(_why_unscored(summary, delay))
+
+
+def _why_unscored(summary: Summary, delay: Lateness | None) -> Iterator[str]:
+    """Yield why no prediction was scored, in one note, unless the notes on the input say it."""
+    if summary.unlabelled and summary.unlabelled == summary.records:
+        return
+    if delay is None:
+        if summary.observations and not summary.counters.get("labels_in"):
+            yield "No label has arrived; if each record has its own, set input.delay."
+    elif not summary.observations:
+        yield "No observation fits --model, --since and --until."
+    elif summary.observations <= (delay.observations or 0):
+        yield "The stream ended before the first label came: try a smaller --delay."
 
 
 def show_comparison(found: Mapping[str, Summary], title: str) -> None:
@@ -267,17 +276,26 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
     def scores(means: Means | None) -> list[str]:
         return [score_cell(means, name, first.labels) for name in names]
 
-    rows = [] if first.raw is None else [["raw score", *scores(first.raw), "", ""]]
+    screen = console(stderr=False)
+    rows = [] if first.raw is None else [["raw", *scores(first.raw), "", "", ""]]
     for name, one in found.items():
-        speed = f"{one.events_per_second:,.0f}"
-        rows.append([name, *scores(one.calibrated), number(one.mean_width), speed])
-    columns = ["", *names.values(), "mean width", "events / s"]
-    _show_rows(title, columns, rows, console(stderr=False))
-    say(f"{first.observations:,} observations and {first.labels:,} labels for each.")
+        width, speed = number(one.mean_width), f"{one.events_per_second:,.0f}"
+        rows.append([name, *scores(one.calibrated), width, speed, _calibrated(one, screen)])
+    columns = ["", *names.values(), "interval width", "events / s", "calibrated"]
+    _show_rows(title, columns, rows, screen)
+    say(f"{first.observations:,} predictions and {first.labels:,} labels for each.")
     say_all(first.notes)
     for name, one in found.items():
         if sentence := trusted(one.experts):
             say(f"{name}: {sentence}")
+
+
+def _calibrated(summary: Summary, screen: Console) -> str:
+    """Return sign and word of the answer about what is served; empty if there is none."""
+    answers = [] if summary.answers is None else summary.answers["answers"]
+    states = [one["state"] for one in answers if one["question"] == "calibrated"]
+    ink = Ink(screen.width, colour=False, unicode=screen.encoding.startswith("utf"))
+    return "".join(f"{ink.sign(state)} {state}" for state in states)
 
 
 def show_delays(found: Mapping[Lateness, Summary], title: str) -> None:

@@ -1,6 +1,6 @@
 """abers: streaming prediction with exact, incrementally updated Venn-Abers calibration.
 
-A model's score goes in, and two probabilities come out, one of which is calibrated. Every label
+A model's score goes in, and two probabilities come out; one of them is calibrated. Every label
 that arrives improves the next prediction. Observations are scored at prediction time, paired with
 their labels at label time, and never scored again.
 

@@ -47,7 +47,7 @@ def check_weights(make: Make) -> None:
 
 
 def check_removal(make: Make) -> None:
-    """A removed observation leaves no trace; one that is not held is refused."""
+    """A removed observation leaves no trace; one that is not kept is refused."""
     data = Data(make())
     calibrator = make()
     data.learn(calibrator, 0)
@@ -61,7 +61,7 @@ def check_removal(make: Make) -> None:
     after = predictions([data.predict(calibrator, i) for i in range(N)]), len(calibrator)
     require(after == before, "what is removed leaves a trace")
     held = calibrator.state_bytes()
-    what = "what is not held is removed"
+    what = "what is not kept is removed"
     raises(NotHeldError, what, data.remove, calibrator, 2)
     require(calibrator.state_bytes() == held, "a removal that is refused changes the state")
     for rule in declared_rules(make)[1:]:
@@ -104,10 +104,10 @@ def check_times(make: Make) -> None:
         raises(TimeError, what, data.learn, calibrator, 0, time=None)
         data.learn(calibrator, 0, time=1000.0)
         data.learn(calibrator, 0, time=0.0)  # the same observation, of the same fold
-        require(len(calibrator) == 1, f"{name}: what came too late is held")
-        require(calibrator.late == 1, f"{name}: what came too late is not counted in `late`")
+        require(len(calibrator) == 1, f"{name}: a label that came too late is kept")
+        require(calibrator.late == 1, f"{name}: a late label is not counted in `late`")
         data.learn(calibrator, 0, time=2000.0)
-        require(len(calibrator) == 1, f"{name}: what is too old is held")
+        require(len(calibrator) == 1, f"{name}: an observation that is too old is kept")
 
 
 def check_expiries(make: Make) -> None:
@@ -118,7 +118,7 @@ def check_expiries(make: Make) -> None:
     batch, single = make(), make()
     held = np.empty(6, np.int64)
     answers = data.run(batch, kinds, rows, held, numbers=numbers)
-    require(held.tolist() == [0, 1, 1, 1, 1, 2], "expiries change what is held")
+    require(held.tolist() == [0, 1, 1, 1, 1, 2], "expiries change what is kept")
     found = []
     for kind, row in zip(kinds.tolist(), rows.tolist(), strict=True):
         if kind == PREDICT:

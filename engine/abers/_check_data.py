@@ -184,7 +184,7 @@ class Data:
 
     @staticmethod
     def rows(answers: Any, asked: NDArray[np.bool_] | None = None) -> list[Any]:
-        """Return arrays of predictions row by row, those asked for."""
+        """Return arrays of predictions row by row, those wanted."""
         if isinstance(answers, list):
             return answers
         columns = (answers,) if isinstance(answers, np.ndarray) else tuple(answers)

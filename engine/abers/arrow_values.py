@@ -1,7 +1,7 @@
 """Values that come through the C interface of Arrow, as arrays of numpy.
 
 pyarrow reads them, and is imported when the first ones come. Its own conversions, and that of numpy
-by way of them, would import pandas wherever it is installed.
+through them, would import pandas wherever it is installed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,20 @@ import numpy as np
 from abers.exceptions import MissingExtraError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from numpy.typing import NDArray
 
-__all__ = ["array_of_arrow", "is_arrow"]
+__all__ = ["array_of_arrow", "is_arrow", "require_pyarrow"]
+
+
+def require_pyarrow(module: str = "pyarrow") -> ModuleType:
+    """Import pyarrow or one of its modules; a MissingExtraError says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        msg = "Arrow needs pyarrow, which is not installed; run: pip install 'abers[files]'"
+        raise MissingExtraError(msg) from error
 
 
 def is_arrow(values: object) -> bool:

@@ -42,7 +42,7 @@ def __dir__() -> list[str]:
 class Calibrator(Mathematics[One, Many], Generic[S, L, One, Many]):
     """A calibrator: it predicts from scores, and learns from their labels.
 
-    Threads may share it: every call is atomic. A call whose arguments cannot be used raises an
+    Threads may share it: every call is atomic. A call with arguments that cannot be used raises an
     `InputError` and changes nothing; in a batch its message names the first bad row.
 
     Parameters
@@ -78,8 +78,8 @@ class Calibrator(Mathematics[One, Many], Generic[S, L, One, Many]):
         weight
             Weight that the observation will have when it is learned.
         number
-            Number of the observation, a whole one, for calibrators whose predictions change the
-            state.
+            Number of the observation, a whole one, where predictions change the state of the
+            calibrator.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class Calibrator(Mathematics[One, Many], Generic[S, L, One, Many]):
         Raises
         ------
         NotHeldError
-            If no such weight is held.
+            If that weight is not there.
         ForgettingError
             If the calibrator forgets by itself.
         ScoreError, LabelError, WeightError
@@ -328,7 +328,7 @@ class Calibrator(Mathematics[One, Many], Generic[S, L, One, Many]):
             As in `learn_many`.
         held
             An int64 array of shape (n,) to be filled with the number of observations that each
-            prediction rests on, and of those held after each other step.
+            prediction rests on, and of those kept after each other step.
 
         Returns
         -------

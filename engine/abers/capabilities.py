@@ -17,7 +17,7 @@ class Capabilities:
     Attributes
     ----------
     task
-        What is predicted: "binary", "multiclass" or "regression".
+        The kind of prediction: "binary", "multiclass" or "regression".
     score
         A "number", a "probability", one number for each of several "folds", or for each of several
         "classes", "class probabilities", or ascending "quantiles".
@@ -33,8 +33,8 @@ class Capabilities:
     forgetting
         The supported rules of forgetting.
     stateful
-        Whether predictions change the state. Then observations have numbers, and one whose label
-        will not come expires. Otherwise numbers and expiries have no effect.
+        Whether predictions change the state. Then observations have numbers, and expire if no label
+        will come. Otherwise numbers and expiries have no effect.
     columns
         Names of further columns of a batch, such as "folds".
     options

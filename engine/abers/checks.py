@@ -155,7 +155,7 @@ def check_learning(make: Make) -> None:
     for i in range(N):
         before = calibrator.state_bytes()
         data.learn(calibrator, i)
-        require(len(calibrator) == i + 1, f"{len(calibrator)} observations held after {i + 1}")
+        require(len(calibrator) == i + 1, f"{len(calibrator)} observations kept after {i + 1}")
         require(calibrator.state_bytes() != before, "a label does not change the state")
 
 
@@ -263,7 +263,7 @@ def check_refusals(make: Make) -> None:
         raises(InputError, what, data.learn, calibrator, 0, weight=bad)
     raises(InputError, "an unknown column is accepted", data.learn_many, calibrator, no=1)
     raises(InputError, "an unknown step is accepted", data.run, calibrator, [4], [0])
-    require(calibrator.state_bytes() == before, "what is refused changes the state")
+    require(calibrator.state_bytes() == before, "a refused step changes the state")
 
 
 def check_all_or_nothing(make: Make) -> None:
@@ -279,7 +279,7 @@ def check_all_or_nothing(make: Make) -> None:
             raises(WeightError, what, data.learn_many, calibrator, weights=heavy)
         if calibrator.capabilities.removal == "any" and not rule:
             kinds, rows = [LEARN, *[REMOVE] * 5], [1, *[2] * 5]
-            raises(NotHeldError, "what is not held is removed", data.run, calibrator, kinds, rows)
+            raises(NotHeldError, "what is not kept is removed", data.run, calibrator, kinds, rows)
         require(calibrator.state_bytes() == before, "a batch that is refused changes the state")
         data.learn(calibrator, 0)  # and it goes on
 

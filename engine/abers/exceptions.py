@@ -82,7 +82,7 @@ class ParameterError(InputError):
 
 
 class NotHeldError(InputError):
-    """The observation to be removed is not held."""
+    """The observation to be removed is not there."""
 
 
 class ForgettingError(InputError):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["column", "labelled_forecasts", "row_weights", "same_length"]
 
-_LABEL_REMEDY = "labels are the first argument; drop rows whose label is not known yet"
+_LABEL_REMEDY = "labels are the first argument; drop rows without a label"
 
 
 def labelled_forecasts(y: ArrayLike, p: ArrayLike) -> tuple[Floats, Floats]:
@@ -34,8 +34,8 @@ def labelled_forecasts(y: ArrayLike, p: ArrayLike) -> tuple[Floats, Floats]:
     Raises
     ------
     LabelError, ScoreError
-        If a label is neither 0 nor 1, or a forecast is not a probability: names the first such
-        value, its row and the remedy.
+        If a label is neither 0 nor 1, or a forecast is not a probability: names the first of these
+        values, its row and the remedy.
     ParameterError
         If an array has another shape.
 

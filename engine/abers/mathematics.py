@@ -79,7 +79,7 @@ class Mathematics(Saveable, Generic[One, Many]):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
 
     def __repr__(self) -> str:
         """Return the options and the number of observations."""
@@ -89,7 +89,7 @@ class Mathematics(Saveable, Generic[One, Many]):
         """Return the options as they are written in a call."""
         return [str(self._forgetting)] if self._forgetting else []
 
-    # The mathematics. Arguments are checked, and the lock is held.
+    # The mathematics. Arguments are checked, and the caller has the lock.
 
     @abstractmethod
     def _predict(self, score: Any, weight: int, time: float, number: int) -> One:
@@ -100,7 +100,7 @@ class Mathematics(Saveable, Generic[One, Many]):
         """Learn one observation; return False if the total weight would be too large."""
 
     def _remove(self, score: Any, label: Any, weight: int) -> bool:
-        """Undo `_learn`; return False if no such weight is held."""
+        """Undo `_learn`; return False if that weight is not there."""
         raise NotImplementedError
 
     def _expire(self, number: int) -> None:
@@ -130,7 +130,7 @@ class Mathematics(Saveable, Generic[One, Many]):
         return self._predictions(*table.T), done
 
     def _predictions(self, *columns: Floats) -> Any:
-        """Make predictions of their columns, of which there are `_width`."""
+        """Make predictions of their `_width` columns."""
         return columns[0]
 
     def _learn_all(self, steps: Steps, held: Integers | None) -> tuple[Many, int]:
@@ -291,6 +291,6 @@ class Mathematics(Saveable, Generic[One, Many]):
 
     def _not_held(self, score: Any, label: Any, weight: int) -> str:
         return (
-            f"no weight {weight / ONE:g} of score {score!r} with label {label!r} is held; "
+            f"no weight {weight / ONE:g} of score {score!r} with label {label!r} is there; "
             "remove only what was learned, with the weight it had"
         )

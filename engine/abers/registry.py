@@ -61,7 +61,6 @@ _PROTECTED: Mapping[str, Mapping[str, str]] = {
 }
 NONE = "none"
 """The calibrator that serves the scores as they are."""
-_FORMER = {"uncalibrated": NONE}
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
@@ -136,7 +135,7 @@ def find(name: str, task: str) -> type[Calibrator[Any, Any, Any, Any]]:
     Raises
     ------
     ParameterError
-        If there is no such calibrator.
+        If there is no calibrator of this name for the task.
 
     Examples
     --------
@@ -179,11 +178,10 @@ def require(name: str, task: str) -> None:
     """
     if name not in _BY_TASK[task] and not is_path(name):
         known = names(task)
-        former = [_FORMER[name]] if _FORMER.get(name) in known else []
-        close = former or get_close_matches(name, known, 1)
+        close = get_close_matches(name, known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         msg = (
-            f"calibrator={shown(name)} is none for a {task} task; use {', '.join(known)}, or the "
+            f"{shown(name)} is no calibrator for a {task} task; use {', '.join(known)}, or the "
             f"import path of your own, 'package.module:Class'{hint}"
         )
         raise ParameterError(msg)

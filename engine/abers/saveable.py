@@ -21,7 +21,7 @@ _LOAD_ERRORS = (ValueError, TypeError, LookupError, OverflowError, struct.error)
 
 
 class CopiedWhole:
-    """Base of objects of which every copy is whole: what one learns later, the other does not."""
+    """Base of objects with whole copies: what one learns later, the other does not."""
 
     def __copy__(self) -> Self:
         """Return a deep copy."""
@@ -31,7 +31,7 @@ class CopiedWhole:
 class Saveable(ABC):
     """Base of objects with a lock and a binary form. Two objects are equal if their bytes are."""
 
-    _magic: ClassVar[bytes] = b""  # 8 bytes, the last of which is the version of the format
+    _magic: ClassVar[bytes] = b""  # 8 bytes, the last is the version of the format
 
     def __new__(cls, *_args: Any, **_keywords: Any) -> Self:
         """Return an object with its lock; subclasses need not call `super().__init__`."""
@@ -146,5 +146,5 @@ class Saveable(ABC):
         return type(self).from_bytes, (self.to_bytes(),)
 
     def __bool__(self) -> bool:
-        """Return True even when nothing is held, so that `calibrator or default` keeps it."""
+        """Return True even when it is empty, so that `calibrator or default` keeps it."""
         return True

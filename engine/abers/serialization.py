@@ -1,6 +1,6 @@
 """Saved state: seals around bytes, several byte strings in one, and checks of what is read.
 
-A seal is 8 bytes of magic, the last of which is the version of the format, then the payload, then
+A seal is 8 bytes of magic, the last of them the version of the format, then the payload, then
 16 bytes of blake2b over both. With a secret key it is 8 bytes that say so, the magic, the length of
 the owner's name, that name, the payload, and 32 bytes of blake2b under the key over all of it. No
 payload is read before its seal is verified.
@@ -104,7 +104,7 @@ def unseal(
         _checked(key)
     if is_keyed(blob):
         if key is None:
-            msg = f"{what} is sealed, and there is no key; give the one it has ({_HINT})"
+            msg = f"{what} is sealed, and there is no key; give the key it has ({_HINT})"
             raise StateError(msg)
         return _unseal_keyed(magic, blob, what, key, owner)
     payload = _unseal_checksum(magic, blob, what)
@@ -161,7 +161,7 @@ def _unseal_keyed(
         raise StateError(msg)
     name = bytes(sealed[_HEAD.size : start]).decode()
     if owner is not None and name != owner:
-        msg = f"{what} was sealed for {name!r}, not for {owner!r}; take the one of {owner!r}"
+        msg = f"{what} was sealed for {name!r}, not for {owner!r}; take the snapshot of {owner!r}"
         raise StateError(msg)
     return sealed[start:end]
 
@@ -172,7 +172,7 @@ def _keyed_digest(key: bytes) -> blake2b:
 
 def _checked(key: bytes) -> bytes:
     if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
-        msg = f"key of {len(key)} bytes; give {MIN_KEY_BYTES} to {MAX_KEY_BYTES} random ones"
+        msg = f"key of {len(key)} bytes; give {MIN_KEY_BYTES} to {MAX_KEY_BYTES} random bytes"
         raise ParameterError(msg)
     return key
 

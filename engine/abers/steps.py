@@ -34,7 +34,7 @@ class Steps(NamedTuple):
     scores: Floats  # of shape (n,), or (k, n) where an observation has k scores
     labels: NDArray[Any]  # as numbers; those of predictions are ignored
     weights: Integers | None = None  # multiples of 2**-30; None if all weights are 1
-    times: Floats | None = None  # event times; None if there are none
+    times: Floats | None = None  # event times, or None
     numbers: Integers | None = None  # of observations, -1 for none; None if no row has one
     rows: Integers | None = None  # the caller's, for messages; None if they are 0, 1, ...
     extra: Any = None  # the declared columns of the calibrator, checked
@@ -55,7 +55,7 @@ class Steps(NamedTuple):
         return float(self.weights.sum(dtype=float))
 
     def inverse(self, done: int) -> Steps:
-        """Return the steps that undo the first `done` ones, if nothing was forgotten meanwhile."""
+        """Return the steps that undo the first `done`, if nothing was forgotten meanwhile."""
         back = np.flatnonzero(self.kinds[:done] != PREDICT)[::-1]
         kinds = np.where(self.kinds[back] == LEARN, REMOVE, LEARN).astype(np.uint8)
         return self.take(back)._replace(kinds=kinds, times=None)

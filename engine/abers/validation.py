@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 _MAX_FLOAT = sys.float_info.max
-_BINARY_LABELS = {0: 0, 1: 1}  # True, 1.0 and numpy's ones are equal to 1 and hash alike
+_BINARY_LABELS = {0: 0, 1: 1}  # True, 1.0 and their numpy values are equal to 1 and hash alike
 _SPREAD_REMEDY = "a normal forecast needs a spread; repair the model's output"
 _MAX_INT64 = (1 << 63) - 1
 _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
@@ -84,7 +84,7 @@ def shown(value: object) -> str:
     """
     try:
         return _SHORT.repr(value)
-    except Exception:  # noqa: BLE001 - whatever a foreign __repr__ raises
+    except Exception:  # noqa: BLE001 - anything a foreign __repr__ raises
         return f"<{type(value).__name__}>"
 
 
@@ -316,7 +316,7 @@ def observations(values: ArrayLike, length: int) -> Integers:
 
 
 def sizes(held: Integers, length: int) -> None:
-    """Check the array that a run fills with the numbers of observations held."""
+    """Check the array that a run fills with the numbers of observations kept."""
     if held.dtype != np.int64 or held.shape != (length,):
         msg = f"held is {held.dtype} of shape {held.shape}, not int64 of shape ({length},)"
         raise ParameterError(msg)

@@ -27,7 +27,7 @@ class LabelShare(Monitor):
         self._labels, self._positives = labels, positives
 
     def update(self, scored: ScoredRows) -> None:
-        """Add predictions whose labels came."""
+        """Add labelled predictions."""
         self._labels += len(scored)
         self._positives += int(scored.labels.sum())
 

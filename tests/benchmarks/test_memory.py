@@ -1,4 +1,4 @@
-"""The memory that Compose file and unit give is what the formula of docs/operations.md asks for."""
+"""The memory that Compose file and unit give is what the formula of docs/deploy.md asks for."""
 
 from __future__ import annotations
 

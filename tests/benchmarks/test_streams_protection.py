@@ -177,7 +177,7 @@ def test_sentences_of_numbers_count_cases() -> None:
         "The CRPS of protected is below that of base in 1 of 2 cases, and at most 1 % above it in "
         "the others; it is below that of IVAPR in 2."
     )
-    assert "best single expert in 1 of 2 cases, and at most 12 % above" in found[2]
+    assert "best single method in 1 of 2 cases, and at most 12 % above" in found[2]
     assert "by at most the price in 2 of 2" in found[3]
     assert "within its bound in 1 of 2 cases. It is between 0.720 and 0.850" in found[4]
     assert found[4].endswith("nearer to 80 % than that of protected in 2.")

@@ -8,7 +8,7 @@ from benchmarks.verdict_real_streams import section, shares, watch
 
 
 def test_shares_are_of_the_lower_and_the_upper_half() -> None:
-    """Each half has its mean forecast and its share of labels 1."""
+    """Each half has its mean forecast and its share of label 1."""
     found = shares(np.array([0.125, 0.75, 0.25, 1.0]), np.array([0, 1, 1, 1]))
     assert found == (0.1875, 0.5, 0.875, 1.0)
 

@@ -127,7 +127,8 @@ def test_page(tmp_path: Path) -> None:
     ]
     file, page = tmp_path / "answers", tmp_path / "page"
     file.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
-    verdicts.main(["--answers", str(file), "--output", str(page), "--workers", "1"])
+    given = ["--workers", "1", "--streams", "1"]
+    verdicts.main(["--answers", str(file), "--output", str(page), *given])
     right = [line for line in page.read_text().splitlines() if line.startswith("| right | 1,000")]
     assert right == [
         "| right | 1,000 | 7,245 | 70.0% | 10,706 | 99.0% | 1.2% | 5,000 |",

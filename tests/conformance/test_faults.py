@@ -1,8 +1,8 @@
 """Known faults of other packages, each as a test that fails where abers has it too.
 
 A name says whose fault it is, and what is wrong; what is right follows from the
-definition. What venn-abers and MAPIE answer is shown beside it, by the smallest input that does, in
-the releases of constraints.txt: when a release fixes a fault its test fails, and that half of it
+definition. What venn-abers and MAPIE answer is shown next to it, by the smallest input that does,
+in the releases of constraints.txt: when a release fixes a fault its test fails, and that half of it
 goes. The other packages are not installed here. Faults of wrappers are named in
 tests/engine/river and tests/engine/sklearn, but for those of MAPIE.
 """
@@ -126,7 +126,7 @@ def test_venn_abers_a_label_of_two_makes_a_probability_above_one(peer: ModuleTyp
 
 
 def test_venn_abers_rounds_what_it_learns_and_not_what_it_is_asked() -> None:
-    """A score is rounded by whoever wishes it, and then before it is asked as well.
+    """A score is rounded by a user who wishes it, before the question as well.
 
     With `precision` both peers round the calibration scores alone: 0.123 is learned as 0.12, so
     that a query of 0.123 is above it.

@@ -1,4 +1,4 @@
-"""abers beside venn-abers and MAPIE: the same numbers wherever both obey the definition.
+"""abers next to venn-abers and MAPIE: the same numbers wherever both obey the definition.
 
 A peer is asked the published suite before it is compared with abers. Where a peer
 is known to be wrong it is not asked here; `test_faults.py` says where that is.

@@ -39,7 +39,7 @@ print(resident() - before)
 
 
 def _kept(setting: str) -> float:
-    """Return the bytes that stay after twelve threads held 6 MiB each at the same time.
+    """Return the bytes that stay after twelve threads kept 6 MiB each at the same time.
 
     A block of another owner that happens to be the last of an arena keeps what is free before it,
     so the median of five runs counts.
@@ -52,6 +52,6 @@ def _kept(setting: str) -> float:
 
 
 def test_threads_leave_no_free_memory_behind() -> None:
-    """What many threads held at once is the system's again, which by itself it is not."""
+    """What many threads kept at once is the system's again, which by itself it is not."""
     assert _kept("set") < 16 << 20
     assert _kept("unset") > 56 << 20

@@ -63,7 +63,7 @@ def test_each_mistake_is_a_line() -> None:
 
 
 def test_a_fault_of_the_program_is_a_line() -> None:
-    """The traceback of an error that nobody expects is in the line, and not beside it."""
+    """The traceback of an error that nobody expects is in the line, and not next to it."""
     code, (line,) = ended(ZeroDivisionError("so it is"))
     assert (code, line["message"]) == (1, "unexpected error: ZeroDivisionError('so it is')")
     assert line["exception"].startswith("Traceback (most recent call last):\n")

@@ -114,7 +114,7 @@ def test_a_server_that_does_not_read() -> None:
     ],
 )
 def test_a_flood(flood: bytes) -> None:
-    """Headers without end, and what is sent beside the body, are not read to their end."""
+    """Headers without end, and what is sent next to the body, are not read to their end."""
     with misbehaving(flood) as (url, _), pytest.raises((HTTPException, ConnectionError)):
         ask(url, {}, seconds=60, most=9000)
 

@@ -55,7 +55,7 @@ def test_lines_that_differ_in_more_than_numbers() -> None:
 
 
 def test_our_own_lines_all_pass() -> None:
-    """A line of abers is never held back; one of a library with the same prefix is."""
+    """A line of abers is never kept back; one of a library with the same prefix is."""
     repeats = RepeatFilter("abers")
     for name in ("abers", "abers.kafka"):
         for _ in range(2):
@@ -65,7 +65,7 @@ def test_our_own_lines_all_pass() -> None:
 
 
 def test_a_critical_line_releases_all() -> None:
-    """Lines that are held back are written before the line after which the process ends."""
+    """Lines that are kept back are written before the line after which the process ends."""
     repeats = RepeatFilter("abers")
     for _ in range(3):
         repeats.add(line("x"))

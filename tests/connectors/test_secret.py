@@ -42,7 +42,7 @@ def test_the_newline_at_the_end_does_not_count(content: bytes, tmp_path: Path) -
 
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
-    """Whoever rotates a secret needs no restart where it is read again."""
+    """A rotated secret needs no restart where it is read again."""
     file = tmp_path / "password"
     for value in ("one", "two"):
         file.write_text(value)

@@ -9,9 +9,13 @@ import msgspec
 
 from abers.pages.blocks import AnswerBlock, Document, TextBlock
 from abers_connectors.config.value_types import Lateness
+from abers_connectors.replay.input_notes import unlabelled_notes
 from abers_connectors.replay.summary import Means, Summary
 from abers_connectors.terminal import (
+    logged,
+    show_comparison,
     show_document,
+    show_input,
     show_next,
     show_notes,
     show_outputs,
@@ -54,6 +58,39 @@ def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
     assert captured.out == ""
     rows = [re.split(r"  +", line.strip()) for line in captured.err.splitlines() if line.strip()]
     return {first: rest for first, *rest in rows}
+
+
+class Read:
+    """A file, half of it read."""
+
+    name = "[bold]/flights.csv"
+
+    def fraction(self) -> float:
+        """Return the share that was read."""
+        return 0.5
+
+
+def test_progress_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where there is no terminal each minute has a line, and the counts are passed on."""
+    times = iter([0.0, 1.0, 59.0, 61.0, 119.0, 130.0])
+    found = [*logged(Read(), [1, 2, 3000, 4000, 5000], times.__next__)]
+    assert found == [1, 2, 3000, 4000, 5000]
+    assert capsys.readouterr().err.splitlines() == [
+        "[bold]/flights.csv: 3,000 rows, 50 %",
+        "[bold]/flights.csv: 5,000 rows, 50 %",
+    ]
+
+
+def test_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first line says which column is what, and how late labels are; notes stand below it."""
+    show_input(summary(), "a.csv", LATE, "score = prob, label = y", ["Why."])
+    show_input(summary(), "a.csv", Lateness(), "score = p")
+    show_input(summary(), "a.toml", None, None)
+    assert capsys.readouterr().err.splitlines() == [
+        "a.csv: 1,250 rows. score = prob, label = y; labels 50 observations late",
+        "Why.",
+        "a.csv: 1,250 rows. score = p",
+    ]
 
 
 def test_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,12 +158,26 @@ def test_notes_and_losses_are_printed(capsys: pytest.CaptureFixture[str]) -> Non
     assert [*shown(capsys)] == ["Why.", said]
 
 
+_TOO_LATE = "The stream ended before the first label came: try a smaller --delay."
+
+
 def test_labels_too_late_for_any_prediction(capsys: pytest.CaptureFixture[str]) -> None:
     """If the delay is as long as the stream, a note says so and what to do."""
     show_notes(summary(observations=50), LATE)
-    assert "try a smaller --delay." in shown(capsys)
+    assert _TOO_LATE in shown(capsys)
     show_notes(summary(observations=51), LATE)
-    assert "try a smaller --delay." not in shown(capsys)
+    assert _TOO_LATE not in shown(capsys)
+
+
+def test_one_note_where_no_label_comes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no row has a label the notes on the input say so, and nothing else does."""
+    notes = [*unlabelled_notes(50, 50)]
+    found = msgspec.structs.replace(
+        summary(observations=50), records=50, unlabelled=50, notes=notes
+    )
+    for delay in (LATE, None):
+        show_notes(found, delay)
+        assert [*shown(capsys)] == notes
 
 
 def test_a_part_of_history_without_observations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,7 +185,7 @@ def test_a_part_of_history_without_observations(capsys: pytest.CaptureFixture[st
     show_notes(summary(observations=0), LATE)
     rows = shown(capsys)
     assert "No observation fits --model, --since and --until." in rows
-    assert "try a smaller --delay." not in rows
+    assert _TOO_LATE not in rows
 
 
 def test_labels_that_never_came(capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,3 +241,15 @@ def test_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:
     err = capsys.readouterr().err
     assert err.startswith("Next:   ")
     assert "replay 'my scores.csv' --score=p --report=report.html\n" in err
+
+
+def test_a_comparison_has_the_answer_of_each_calibrator(capsys: pytest.CaptureFixture[str]) -> None:
+    """The table says with sign and word whether what each calibrator serves is right."""
+    answers = {"answers": [{"question": "calibrated", "state": "partly"}]}
+    known = msgspec.structs.replace(summary(), answers=answers)
+    show_comparison({"ivap": known, "platt": summary()}, "stream.csv")
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert lines["ivap"].rstrip().endswith("! partly")
+    assert "calibrated" in "".join(lines.values())
+    assert lines["platt"].rstrip().endswith("12,346")
+    assert "raw" in lines

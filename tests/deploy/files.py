@@ -19,7 +19,7 @@ def documents(path: Path) -> list[Any]:
     return [*YAML(typ="safe").load_all(path.read_text())]
 
 
-def read(path: Path) -> Any:  # noqa: ANN401 - whatever YAML holds
+def read(path: Path) -> Any:  # noqa: ANN401 - anything YAML holds
     """Return the one document of a YAML file."""
     (only,) = documents(path)
     return only

@@ -1,4 +1,4 @@
-"""The page for operators: every exit code, every reason of a dead letter, every file."""
+"""The pages for operators: every exit code, every reason of a dead letter, every file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from tests.deploy.files import DEPLOY
 from abers.stream.join import REASONS
 from abers_connectors import exit_codes
 
-PAGE = (DEPLOY.parent / "docs" / "operations.md").read_text()
+PAGE = "\n".join(
+    (DEPLOY.parent / "docs" / name).read_text() for name in ("operations.md", "deploy.md")
+)
 SOURCES = [
     *(DEPLOY.parent / "connectors" / "abers_connectors").rglob("*.py"),
     *(DEPLOY.parent / "engine" / "abers" / "stream").rglob("*.py"),
@@ -45,7 +47,7 @@ def test_reasons() -> None:
 
 
 def test_files() -> None:
-    """What the page names in deploy/ is there, and all that is there is named."""
+    """What the pages name in deploy/ is there, and all that is there is named."""
     named = {name.rstrip("/") for name in re.findall(r"deploy/([\w.@/]+)", PAGE)}
     there = {one.name for one in DEPLOY.iterdir() if one.name != "__pycache__"}
     own = {"abers.example.toml", "Dockerfile.dockerignore"}  # parts of what is named

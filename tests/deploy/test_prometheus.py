@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-PAGE = DEPLOY.parent / "docs" / "operations.md"
+PAGE = DEPLOY.parent / "docs" / "metrics.md"
 GROUPS: list[dict[str, Any]] = read(DEPLOY / "rules.yml")["groups"]
 RECORDED: list[dict[str, Any]] = [
     rule for group in GROUPS for rule in group["rules"] if "record" in rule

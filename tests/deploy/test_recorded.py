@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WINDOW, RATE = 5, 60
 HIGH, LOW = 0.9, 0.1
-"""Shares of labels 1 where the forecast is 0.5: too many at one worker, too few at the other, so
+"""Share of label 1 where the forecast is 0.5: too many at one worker, too few at the other, so
 that both are far off, and both together hardly."""
 
 

@@ -51,7 +51,7 @@ def test_what_is_not_tried_again() -> None:
 
 
 def test_a_stop_before_it_serves_is_no_failure() -> None:
-    """Whoever is stopped by SIGTERM while it imports or connects ends with 128 + 15."""
+    """A process that gets SIGTERM while it imports or connects ends with 128 + 15."""
     assert given("SuccessExitStatus") == [f"{128 + signal.SIGTERM}"]
 
 

@@ -4,9 +4,9 @@ As in `oracle`, nothing is clever, and nothing is shared with the code under tes
 An oracle remembers every observation whole, and asks the binary oracle anew for each answer.
 
 - A class is known from its first score or label on; a score that is left out is 0.
-- One-vs-rest: the bag of a class are all observations held, labelled by whether they are of it.
-- One-vs-one: the bag of a pair are the observations of the two that are among those held, whoever
-  else is held; the score is the share of the first class (a double), 1/2 if both scores are 0.
+- One-vs-rest: the bag of a class are all observations kept, labelled by whether they are of it.
+- One-vs-one: the bag of a pair are the observations of the two that are among those kept, whatever
+  else is kept; the score is the share of the first class (a double), 1/2 if both scores are 0.
 - Merged for log loss; divided by the sum, or coupled by 1 / (sum of 1 / r_ij - (k - 2)).
 """
 
@@ -74,7 +74,7 @@ class MultiOracle:
         self.classes: list[Label] = []
 
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
         return len(self.stream)
 
     def learn(

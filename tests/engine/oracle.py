@@ -8,7 +8,7 @@ remembers every observation and computes each answer from the definition:
 over the points P_0 = (0, 0), P_j = (W_j, Y_j) of the cumulative sum diagram, where g is the group
 of equal scores at s (or empty), i the point before it, and w the weight of the query.
 
-What is held, in words:
+What is kept, in words:
 
 - a weight is a whole number of units of 2**-30, to which it is rounded, half to even;
 - `window=n` holds the n observations learned last;
@@ -84,7 +84,7 @@ class Oracle:
         self.late = self.removed = 0
 
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
         return len(self.held()) - 2 * self.removed
 
     def learn(self, score: float, label: int, weight: float = 1.0, time: float = -math.inf) -> None:
@@ -143,7 +143,7 @@ class Oracle:
         )
 
     def fit(self) -> list[tuple[float, Fraction]]:
-        """Isotonic regression of label on score: each score held, and its fitted value."""
+        """Isotonic regression of label on score: each score kept, and its fitted value."""
         groups = self.groups()
         points = cumulative([weights for _, weights in groups])
         return [
@@ -161,7 +161,7 @@ class Oracle:
         ]
 
     def isotonic(self, score: float) -> Fraction | None:
-        """Value of the fit at a score: linear between the scores held, constant outside."""
+        """Value of the fit at a score: linear between the scores kept, constant outside."""
         fit = self.fit()
         if not fit:
             return None
@@ -174,7 +174,7 @@ class Oracle:
         return v0 + (v1 - v0) * (Fraction(score) - Fraction(x0)) / (Fraction(x1) - Fraction(x0))
 
     def groups(self, now: float = -math.inf) -> list[tuple[float, tuple[int, int]]]:
-        """Pool the observations held by score: (weight of label 0, weight of label 1)."""
+        """Pool the observations kept by score: (weight of label 0, weight of label 1)."""
         pooled: defaultdict[float, list[int]] = defaultdict(lambda: [0, 0])
         for entry in self.held(now):
             pooled[entry.score][entry.label] += self._weight(entry.weight, entry.time, now)

@@ -128,7 +128,7 @@ def batches(draw: st.DrawFn) -> Batch:
 def test_many_predictions_at_once(
     options: tuple[int, float, float], bag: Batch, queries: list[float]
 ) -> None:
-    """Scores enough for the native core to make a table are predicted alike, whatever is held."""
+    """Scores enough for the native core to make a table are predicted alike, whatever is kept."""
     bag[0][:] = LEARN
     pair = both(options)
     done = run(pair, bag, timed=any(options[1:]))
@@ -317,7 +317,7 @@ def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: i
 @pytest.mark.large(800)
 @EVERY_RULE
 def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
-    """With many observations held, sampled questions get the same answers."""
+    """With many observations kept, sampled questions get the same answers."""
     deep(options, size)
 
 
@@ -325,7 +325,7 @@ def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
 @pytest.mark.large(2_000)
 @EVERY_RULE
 def test_deeper_trees(options: tuple[int, float, float], size: int) -> None:
-    """With more observations held, sampled questions still get the same answers."""
+    """With more observations kept, sampled questions still get the same answers."""
     deep(options, size)
 
 

@@ -168,7 +168,7 @@ class FalseWhenEmpty(BaseRate):
     """Is false as long as it holds nothing."""
 
     def __bool__(self) -> bool:
-        """Return whether anything is held."""
+        """Return whether anything is kept."""
         return bool(self.held)
 
 
@@ -382,7 +382,7 @@ def test_numbers_and_expiries_reach_a_stateful_calibrator() -> None:
 
 
 def test_expiries_mean_nothing_to_others() -> None:
-    """Rows of expiries have no prediction, and what is held goes on."""
+    """Rows of expiries have no prediction, and what is kept goes on."""
     held = np.empty(4, np.int64)
     p0, p1 = VennAbers().run([1, 3, 0, 3], [0.5] * 4, [1, 0, 0, 0], numbers=[0] * 4, held=held)
     assert held.tolist() == [1, 1, 1, 1]

@@ -63,7 +63,7 @@ def public_classes() -> list[type]:
 
 
 def scored() -> ScoredRows:
-    """Return binary predictions whose labels came."""
+    """Return binary labelled predictions."""
     views = {"raw": BinaryForecasts(P, Y), "calibrated": BinaryForecasts(P, Y)}
     return ScoredRows(Y, views, widths=P)
 

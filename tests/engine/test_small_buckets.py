@@ -1,7 +1,7 @@
 """The core with buckets of 8 groups, at full speed, against the reference.
 
 The buckets of the released core are so large that a test of some thousand steps
-grows hardly a tree, and a slope beside a bridge that is out of date hides. Here every stream grows
+grows hardly a tree, and a slope next to a bridge that is out of date hides. Here every stream grows
 one of dozens of buckets, and after each step every invariant is checked from the definitions.
 """
 
@@ -57,7 +57,7 @@ def rates(shape: str, groups: int, rng: np.random.Generator) -> NDArray[np.float
 
 
 def stream(seed: int, shape: str, weighed: str) -> NDArray[np.void]:
-    """Make steps with many ties, in which what is held grows, shrinks and grows again."""
+    """Make steps with many ties, in which what is kept grows, shrinks and grows again."""
     rng = np.random.default_rng([seed, SHAPES.index(shape), WEIGHTS.index(weighed)])
     groups = int(rng.integers(40, 300))
     rate = rates(shape, groups, rng)

@@ -33,7 +33,7 @@ class Life(RuleBasedStateMachine):
     aging = False
 
     def begin(self, **options: Any) -> None:  # noqa: ANN401
-        """Begin with nothing held."""
+        """Begin with nothing kept."""
         self.calibrator, self.oracle = VennAbers(**options), Oracle(**options)
         self.clock = 0.0
 
@@ -91,7 +91,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(score=SCORES)
     def fit(self, score: float) -> None:
-        """Ask for the isotonic fit, at any score and at those held."""
+        """Ask for the isotonic fit, at any score and at those kept."""
         value, expected = self.calibrator.isotonic(score), self.oracle.isotonic(score)
         assert (value is None) == (expected is None)
         if expected is not None:

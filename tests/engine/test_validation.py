@@ -85,7 +85,7 @@ def calibrator(request: pytest.FixtureRequest) -> Iterator[VennAbers]:
 
 
 def when(calibrator: VennAbers, n: int | None = None) -> dict[str, Any]:
-    """Time or times that the calibrator wants beside correct arguments."""
+    """Time or times that the calibrator wants next to correct arguments."""
     if not (calibrator.max_age or calibrator.half_life):
         return {}
     return {"time": 20.0} if n is None else {"times": [20.0] * n}
@@ -404,7 +404,7 @@ def test_times_too_many_half_lives_from_zero() -> None:
 
 @pytest.mark.parametrize("options", [o for o in OPTIONS.values() if o], ids=list(OPTIONS)[1:])
 def test_a_calibrator_that_forgets_removes_nothing(options: dict[str, Any]) -> None:
-    """Removing from a calibrator with a rule of forgetting is refused, even what is held."""
+    """Removing from a calibrator with a rule of forgetting is refused, even what is kept."""
     calibrator = taught(options, 12)
     before = calibrator.state_bytes()
     calls: list[Callable[[], object]] = [

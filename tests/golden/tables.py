@@ -1,7 +1,7 @@
 """Tables of records, small enough to be checked in.
 
 A table has names and values apart: the values are digested by blocks, which no name can change, and
-some of them stand beside, to be read. What people or codes say is kept whole.
+some of them stand next to, to be read. What people or codes say is kept whole.
 """
 
 from __future__ import annotations

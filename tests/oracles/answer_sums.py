@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MARK", "AnswerSums", "Groups", "IntervalSums", "Losses", "Period", "Point"]
 
-MARK = 500.0
+MARK = 1_000.0
 """Units from one mark to the next."""
 _FEWEST = 25.0  # units of a group of tenths before a window
 _RANGE = 6.0  # nats of the range in which a loss is saved
@@ -58,7 +58,7 @@ class Period(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Sums of consecutive labels: by half labels, and of each view labels 1, forecasts, squares."""
+    """Sums of consecutive labels: by half labels, and of each view ones, forecasts, squares."""
 
     counts: Counts
     halves: list[tuple[float, list[tuple[float, float, float]]]]

@@ -101,7 +101,7 @@ class BinaryTests:
             factors = [won(bet, p, y) for bet in bets]
             factors += [won(bet, tolerated(bet, p, self._tolerance), y) for bet in bets]
             alarms = tests.alarms(factors[-1:], [[p]], [[y]], [left.time])
-            over = self._decide(view, p, y, left, alarm=bool(alarms))
+            over = self._decide(view, p, y, left, [shift[0] for *_, shift in alarms])
             for test, _, incident in tests.others([factors], [left.time], [0] if over else []):
                 opened.append(Opened(view, test, left.step, incident, None))
             for _, incident, shift in alarms:
@@ -112,7 +112,7 @@ class BinaryTests:
         self.losses.add(first, second, label, np.array([left.time]))
         return opened
 
-    def _decide(self, view: int, p: float, y: float, left: Left, *, alarm: bool) -> bool:
+    def _decide(self, view: int, p: float, y: float, left: Left, alarms: list[int]) -> bool:
         """Add a row to the verdicts; return whether no incident is open any more."""
         k, of = self._classes, left.values[self._more - 1]
         shares = left.values[_LOSSES + k * view : _LOSSES + k * view + k]
@@ -121,8 +121,8 @@ class BinaryTests:
         time, gap = np.array([left.time]), np.array([left.gap])
         for verdicts, (share, came) in zip(self.verdicts[view], rows, strict=True):
             turned |= bool(verdicts.add(np.array([share]), np.array([came]), time, gap))
-            if alarm:
-                verdicts.restart(left.time)
+            for began in alarms:
+                verdicts.restart(left.time, began)
         return turned and not any(one.open for one in self.verdicts[view])
 
 

@@ -75,7 +75,7 @@ class Finding(NamedTuple):
         return one.observed < one.least if side == TOO_HIGH else one.observed > one.most
 
     def agrees(self, status: int) -> bool:
-        """Return whether a verdict with a status may stay beside it: it is the same, or a part."""
+        """Return whether a verdict with a status may stay next to it: it is the same, or a part."""
         if self.status == status:
             return True
         if status not in _SHAPES or self.rank == WHOLE:
@@ -110,7 +110,7 @@ def are_inside(groups: Sequence[Group], alpha: float) -> bool:
 
 
 def margin(squares: float, group: int, alpha: float) -> float:
-    """Return what the labels 1 of a group may be from the sum of their true probabilities."""
+    """Return what the ones of a group may be from the sum of their true probabilities."""
     share = _MAIN_SHARE if group < FIRST_BIN else _BIN_SHARE
     return _SEQUENCE.boundary(squares, alpha * share)
 

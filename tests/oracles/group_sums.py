@@ -21,7 +21,7 @@ __all__ = ["BIN_SUMS", "COUNTED", "HEAD", "TOLERANCES", "GroupSums"]
 HEAD = 2
 """Number of sums before those of the halves: the weight and the cut."""
 COUNTED = 4
-"""Sums of each group before those of tolerances: labels, labels 1, forecasts, squares."""
+"""Sums of each group before those of tolerances: labels, ones, forecasts, squares."""
 BIN_SUMS = COUNTED + 2
 """Number of sums of a bin."""
 TOLERANCES = 16
@@ -34,7 +34,7 @@ class GroupSums:
     """Sums over forecasts above and below a running cut, and in ten equal bins.
 
     The sums are an array: the weight and the cut; for the lower and the upper half the number of
-    labels, of labels 1, the sum of forecasts, that of squared distances, that of the lower end of
+    labels, of ones, the sum of forecasts, that of squared distances, that of the lower end of
     each tolerance, and that of the upper end of each; for each bin the same with the ends of the
     first tolerance only.
 

@@ -69,7 +69,7 @@ class ExpertLanes:
 
     @property
     def moment(self) -> int:
-        """Number of observations that ever held a lane."""
+        """Number of observations that ever kept a lane."""
         return self.lanes.moment
 
     def expire(self, number: int) -> None:

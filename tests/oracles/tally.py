@@ -146,7 +146,7 @@ def bet_on_bins(  # noqa: PLR0913, PLR0917 - one call a batch
 
 
 class Tally:
-    """Forecasts and labels in cells: their number, labels 1, and the exact sum of the forecasts."""
+    """Forecasts and labels in cells: their number, ones, and the exact sum of the forecasts."""
 
     def __init__(self) -> None:
         """Start with no forecasts."""

@@ -62,7 +62,7 @@ class VerdictSequence:
         self._alpha = alpha
         empty = GroupSums(tolerances) if level is None else LevelSums(level, tolerances)
         self.sums: GroupSums | LevelSums = empty
-        self.blocks, self.open = 1, False
+        self.blocks, self.open, self.began = 1, False, 0
         self.held: Record | None = None
         self._begin(0)
 
@@ -93,9 +93,9 @@ class VerdictSequence:
                 turns += [row] * (self.open != was_open)
         return turns
 
-    def restart(self, time: int) -> None:
+    def restart(self, time: int, began: int) -> None:
         """Start another block, behind the observation of this event time."""
-        self.open = True
+        self.open, self.began = True, began
         if self.labels:
             self.blocks += 1
             self._begin(max(time, self.until))
@@ -118,7 +118,8 @@ class VerdictSequence:
             self.blocks += 1
             self._begin(self.until)
         elif found.inside and not found.outside:
-            self.held, self.open, self._limit, self._rank = None, False, 0, 0
+            self.held, self.open, self.began = None, False, 0
+            self._limit = self._rank = 0
         elif self.held and not found.outside and self._is_outgrown(self.held):
             self.held, self._limit, self._rank = None, 0, 0
 
@@ -128,6 +129,7 @@ class VerdictSequence:
             self.held = self._present(found)
         elif self.held is not None and agrees:
             self.held = self.held._replace(confirmed=self.until)
+        self.began = self.began if self.open else self.start
         self.open = True
         self._rank = max(self._rank, found.rank)
         self._limit = self._limit or _PATIENCE * self.labels

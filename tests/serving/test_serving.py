@@ -164,7 +164,7 @@ def test_the_example_prints_what_it_says_and_the_page_shows(name: str, tmp_path:
 def test_the_server_answers_as_scikit_learn_and_abers_do(
     folder: Path, port: int, oracle: Oracle
 ) -> None:
-    """Answers over HTTP are those of a calibrator beside it, to the bit, also after labels."""
+    """Answers over HTTP are those of a calibrator next to it, to the bit, also after labels."""
     with served(folder, port) as server:
         answers = server.post("/predict", {"rows": oracle.rows})
         assert answers == oracle.answers()

@@ -48,7 +48,7 @@ def names() -> Iterator[str]:
             yield from described(path, value)
 
 
-def described(path: str, value: Any) -> Iterator[str]:  # noqa: ANN401 - whatever is public
+def described(path: str, value: Any) -> Iterator[str]:  # noqa: ANN401 - anything is public
     """Yield the line of a name and, of a class, those of its members."""
     if not callable(value):
         yield f"{path}: {type(value).__name__}"

@@ -1,6 +1,6 @@
 """The public surface of abers, as docs/api_promise.md promises it: one name a line.
 
-The files beside this module record it. After a change that is meant, run
+The files next to this module record it. After a change that is meant, run
 `python -m tests.surface.surface --write`.
 """
 

@@ -185,7 +185,7 @@ def prometheus_rules(
         ),
     ] = "",
 ) -> None:
-    """Print recording and alerting rules for Prometheus; see docs/operations.md."""
+    """Print recording and alerting rules for Prometheus; see docs/metrics.md."""
     from abers_connectors.metrics.alert_rules import alert_rules
 
     with sentences():

@@ -60,14 +60,14 @@ def run_job(  # noqa: PLR0913 - the options of a command
     They come after the outputs have appeared under their names, and go to standard output unless an
     output goes there. As JSON the summary is printed instead. With the least detail nothing else is
     printed. Without a pace the run is as fast as possible. A live page stays until the command is
-    interrupted. A report has the scores of a reference period. Alarms are posted to the URL of the
+    interrupted. Both show a reference period. Alarms are posted to the URL of the
     webhook.
     """
     job.require_apart(report)
     piped = "-" in job.outputs.values()
     with ExitStack() as stack:
         reporter = None if report is None else stack.enter_context(_reporter(report, reference))
-        page = stack.enter_context(_page(title, job.zone)) if live else None
+        page = stack.enter_context(_page(title, job.zone, reference)) if live else None
         posts = None if webhook is None else stack.enter_context(closing(_webhook(webhook)))
         started = perf_counter()
         if page is not None and pace is not None:
@@ -169,10 +169,10 @@ def _reporter(path: str, reference: Period | None) -> Reporter:
     return Reporter(path, reference)
 
 
-def _page(title: str, zone: str) -> ReplayPage:
+def _page(title: str, zone: str, reference: Period | None) -> ReplayPage:
     from abers_connectors.dashboard.stream_pages import ReplayPage
 
-    return ReplayPage(title, zone)
+    return ReplayPage(title, zone, reference)
 
 
 def _webhook(url: str) -> Webhook:

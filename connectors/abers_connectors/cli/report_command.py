@@ -35,7 +35,7 @@ def report(  # noqa: PLR0913 - the options of the command
     until: UntilOption = None,
     reference: Annotated[
         str | None,
-        output_option("START..END", "Show the scores of this time too."),
+        output_option("START..END", "Show the predictions of this time too. Times as of --since."),
     ] = None,
     output: Annotated[
         str,

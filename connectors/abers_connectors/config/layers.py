@@ -22,7 +22,7 @@ from abers_connectors.suggestions import no_such_file
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Keys", "Layers", "Problem", "dotted", "variable"]
+__all__ = ["Keys", "Layers", "LocatedProblem", "dotted", "variable"]
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -31,7 +31,7 @@ _BARE = re.compile(r"[\w-]+", re.ASCII)
 _AT = re.compile(r"(?P<what>.*) \(at (?P<where>.*)\)", re.DOTALL)
 
 
-class Problem(NamedTuple):
+class LocatedProblem(NamedTuple):
     """A mistake in a configuration."""
 
     path: Keys
@@ -114,7 +114,7 @@ class Layers:
         self._origins[path] = origin
         within[last] = value
 
-    def line(self, problem: Problem) -> str:
+    def line(self, problem: LocatedProblem) -> str:
         """Return the message of a mistake, with its origin."""
         path, text, meant = problem
         origin = self._origin(path)

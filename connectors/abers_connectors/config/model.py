@@ -20,7 +20,7 @@ from abers.stream.schema_columns import Readers
 from abers.stream.settings import Settings
 from abers.stream.times import TimeReader
 from abers_connectors.config import sections
-from abers_connectors.config.layers import Layers, Problem
+from abers_connectors.config.layers import Layers, LocatedProblem
 from abers_connectors.config.problems import problems_of
 from abers_connectors.config.rules import conflicts
 from abers_connectors.config.value_types import DROP, Section
@@ -148,7 +148,7 @@ def load(
     except ValidationError as error:
         found += [layers.line(one) for one in problems_of(error, Config)]
     found += [
-        layers.line(Problem(tuple(path.split(".")), text))
+        layers.line(LocatedProblem(tuple(path.split(".")), text))
         for path, text in conflicts(layers.values)
     ]
     if found:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
 
+from abers.suggestions import closest
 from abers_connectors.config.former_names import FORMER_NAMES
-from abers_connectors.config.layers import Keys, Problem, dotted
+from abers_connectors.config.layers import Keys, LocatedProblem, dotted
 from abers_connectors.config.value_types import shown
-from abers_connectors.suggestions import closest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -55,7 +55,7 @@ def keys_of(model: type[BaseModel], within: tuple[str, ...] = ()) -> Iterator[tu
                 yield from keys_of(kind, (*within, name))
 
 
-def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
+def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[LocatedProblem]:
     """Return one problem for each error that pydantic found in the sections of a model."""
     known = list(keys_of(model))
     for details in error.errors(include_url=False):
@@ -64,16 +64,16 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Prob
             yield _problem_of_details(details, known)
 
 
-def _problem_of_details(details: ErrorDetails, known: list[tuple[str, ...]]) -> Problem:
+def _problem_of_details(details: ErrorDetails, known: list[tuple[str, ...]]) -> LocatedProblem:
     path, kind, given = details["loc"], details["type"], _without_secrets(details["input"])
     context: dict[str, Any] = details.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown(path, known)
     if kind == "literal_error":
-        return Problem(path, _not_allowed(given, _QUOTED.findall(context["expected"])))
+        return LocatedProblem(path, _not_allowed(given, _QUOTED.findall(context["expected"])))
     example = _BROKER if path[-1] == "bootstrap_servers" else "the name of a topic"
     words = {"value": shown(given), "path": dotted(path), "example": example} | context
-    return Problem(path, _MESSAGES[kind].format_map(words))
+    return LocatedProblem(path, _MESSAGES[kind].format_map(words))
 
 
 def _without_secrets(given: Any) -> Any:  # noqa: ANN401 - any TOML value
@@ -87,19 +87,19 @@ def _without_secrets(given: Any) -> Any:  # noqa: ANN401 - any TOML value
     }
 
 
-def _unknown(path: Keys, known: list[tuple[str, ...]]) -> Problem:
+def _unknown(path: Keys, known: list[tuple[str, ...]]) -> LocatedProblem:
     """Return the problem of an unknown key, with the key that was probably meant."""
     *section, name = map(str, path)
     if _SECRET_KEY.search(name):
         text = f"a configuration holds no secrets; set {_where(section, name.lower())}"
-        return Problem(path, text)
+        return LocatedProblem(path, text)
     beside = {one[-1]: one for one in known if [*one[:-1]] == section}
     near = _nearest(name, beside)
     meant = beside[near] if near else next((one for one in known if one[-1] == name), None)
     if meant is not None:
-        return Problem(path, "unknown key", meant)
+        return LocatedProblem(path, "unknown key", meant)
     whole = f"[{dotted(path[:-1])}]" if section else "a configuration"
-    return Problem(path, f"unknown key; {whole} has {', '.join(beside)}")
+    return LocatedProblem(path, f"unknown key; {whole} has {', '.join(beside)}")
 
 
 def _where(section: list[str], name: str) -> str:

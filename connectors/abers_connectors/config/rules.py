@@ -20,6 +20,7 @@ from abers.stream.settings import (
     Settings,
     ascend,
 )
+from abers.suggestions import closest
 from abers_connectors.config.format_rules import format_conflicts
 from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.config.kafka_rules import kafka_conflicts
@@ -31,7 +32,6 @@ from abers_connectors.files.aliases import FileUse, clashes
 from abers_connectors.files.formats import STANDARD, default_format, file_format
 from abers_connectors.sinks.registry import SINKS
 from abers_connectors.sources.registry import SOURCES
-from abers_connectors.suggestions import closest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ _NEW = 0.25  # weight of the newest frame in the mean cost
 
 
 class Budget:
-    """Allowance of CPU time: the next frame is made once the last ones are paid for.
+    """Allowance of CPU time: the next frame is made once the last frames are paid for.
 
     The clock is monotonic; `cpu` returns the seconds of a core that the calling thread has used.
 
@@ -47,7 +47,7 @@ class Budget:
 
     @property
     def pace(self) -> float:
-        """Seconds from one frame to the next, by the cost of the last ones."""
+        """Seconds from one frame to the next, by the cost of the last frames."""
         return sum(self._costs.values()) / SHARE
 
     def left(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Feed: frames from the thread that works to the one that serves.
+"""Feed: frames from the thread that works to the thread that serves.
 
 All readers share one budget. The thread that works makes one frame at a time, of a model that a
 reader watches, and only while frames and their pages take at most a fixed share of a core. With
@@ -162,12 +162,12 @@ class Feed:
         self._wake(self._waiting())
 
     def _publish(self, now: float) -> bool:
-        """Make the frame of the model that waits longest; False if none is due."""
+        """Make the frame of the model that waits longest; return whether one was due."""
         with self.budget.spent():
             listeners = self._waiting()
             published = self._listed()
             keys = {published.resolve(one.key) for one in listeners}
-            # A new one may be shown at once, but not before those that wait longer.
+            # A new frame may be shown at once, but not before those that wait longer.
             self._turns = {key: self._turns.get(key, now) for key in keys}
             key, due = min(self._turns.items(), key=lambda turn: turn[1])
             if now < due:
@@ -181,7 +181,7 @@ class Feed:
         return True
 
     def _listed(self) -> _Published:
-        """Return the models as they are now, of which only a few are renewed each time."""
+        """Return the models as they are now; only a few are renewed each time."""
         self._observer.update()
         self._states.renew(self._observer.index.worst_first(), self._observer.total)
         models = self._states.listed

@@ -47,7 +47,7 @@ class LiveBlocks:
     def __call__(
         self, key: Key, now: float = 0.0, silence: Silence | None = None
     ) -> tuple[Block, ...] | None:
-        """Return the blocks of a model at a time of a clock; None if there is no such model."""
+        """Return the blocks of a model at a time of a clock; None for an unknown model."""
         monitor = self._observer.total(key)
         if monitor is None:
             return None

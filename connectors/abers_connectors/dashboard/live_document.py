@@ -33,7 +33,7 @@ class LiveDocument(msgspec.Struct, frozen=True, kw_only=True):
     The phase is "waiting", "live" or "ended", and the status a few words about it. `age` is how
     long ago the last label came, in seconds. `answers` are the words of the answers by question.
     `model` is the id of what is shown. `order` has the keys of the blocks, and `parts` the HTML of
-    each and of the fixed places of the page, whose names begin with a colon.
+    each and of the fixed places of the page, with names that begin with a colon.
     """
 
     title: str

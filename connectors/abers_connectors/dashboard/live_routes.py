@@ -55,7 +55,7 @@ def live_routes(
     """Return the routes of a page: "/", and all below "/live/".
 
     `closing` registers a function to call at the end. The names are host names of the server,
-    beside addresses and localhost. Without a token anyone may see the page.
+    besides addresses and localhost. Without a token anyone may see the page.
     """
     cache = PageCache(feed)
     closing(cache.close)
@@ -115,7 +115,7 @@ def _limited(route: Route) -> Route:
 
 
 def _number(asked: Mapping[str, str], name: str, usual: int) -> int:
-    """Return a number of a query; raise a ValueError if it is none."""
+    """Return a number of a query; raise a ValueError for other text."""
     text = asked.get(name, str(usual))
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
         msg = f"{name} must be a whole number of at most {_DIGITS} digits."

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from heapq import heappop, heappush
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ExpertsAt", "JoinedHistory", "joined_history"]
 
-P = TypeVar("P", EvidencePoint, ExpertPoint)
-
 
 class ExpertsAt(NamedTuple):
     """Experts after so many labels, up to an event time."""
@@ -36,7 +35,7 @@ class JoinedHistory(NamedTuple):
     """Windows, evidence and experts over time, the last alarms, and the last labels.
 
     Each alarm is behind the number of labels so far. A row of `last` has label, score and
-    quantiles at these levels; there is none unless the task is a regression.
+    quantiles at these levels; only a regression has any.
     """
 
     windows: Sequence[Window[TaskMonitor]]
@@ -65,30 +64,47 @@ def joined_history(
     most = some[0][0].windowed.most
     trails = [history.now(monitor) for history, monitor in some]
     evidence = [*_evidence([one for one, _ in trails])]
-    mixed = [*_experts([one for _, one in trails], [history.names for history, _ in some])]
+    names = [history.names for history, _ in some]
     return JoinedHistory(
         joined_windows([history.windowed.windows(monitor) for history, monitor in some], most),
         [_strongest(group) for group in _groups(evidence, most)],
-        [group[-1] for group in _groups(mixed, most)],
+        [*_experts([one for _, one in trails], names, most)],
         [*_alarms([history for history, _ in some], [one for one, _ in trails], evidence)],
         np.concatenate([_part(history.last, len(some)) for history, _ in some]),
         levels,
     )
 
 
-def _together(trails: Sequence[Sequence[P]]) -> Iterator[tuple[int, int, dict[int, P]]]:
-    """Yield, at each point of any trail, all labels, the time, and the last point of each trail."""
+class _Moment(NamedTuple):
+    """A point of a trail, with the labels of all trails up to it."""
+
+    labels: int
+    time: int
+    trail: int
+    point: Any
+
+
+def _moments(trails: Sequence[Sequence[EvidencePoint | ExpertPoint]]) -> list[_Moment]:
+    """Return the points of all trails in the order of event time."""
     points = [(one.time, number, one) for number, some in enumerate(trails) for one in some]
-    latest: dict[int, P] = {}
-    for time, number, one in sorted(points, key=lambda point: point[:2]):
-        latest[number] = one
-        yield sum(each.labels for each in latest.values()), time, latest
+    counted, labels, found = [0] * len(trails), 0, []
+    for time, number, one in sorted(points, key=itemgetter(0, 1)):
+        labels += one.labels - counted[number]
+        counted[number] = one.labels
+        found.append(_Moment(labels, time, number, one))
+    return found
 
 
 def _evidence(trails: Sequence[Sequence[EvidencePoint]]) -> Iterator[EvidencePoint]:
     """Yield the strongest evidence of all trails at each moment."""
-    for labels, time, latest in _together(trails):
-        yield EvidencePoint(labels, time, max(one.log_wealth for one in latest.values()))
+    newest = [-1] * len(trails)
+    heap: list[tuple[float, int, int]] = []  # evidence, negative; trail; and number of the moment
+    for at, one in enumerate(_moments(trails)):
+        newest[one.trail] = at
+        heappush(heap, (-one.point.log_wealth, one.trail, at))
+        while newest[heap[0][1]] != heap[0][2]:
+            heappop(heap)
+        yield EvidencePoint(one.labels, one.time, -heap[0][0])
 
 
 def _strongest(group: Sequence[EvidencePoint]) -> EvidencePoint:
@@ -97,27 +113,34 @@ def _strongest(group: Sequence[EvidencePoint]) -> EvidencePoint:
 
 
 def _experts(
-    trails: Sequence[Sequence[ExpertPoint]], names: Sequence[Sequence[str]]
+    trails: Sequence[Sequence[ExpertPoint]], names: Sequence[Sequence[str]], most: int
 ) -> Iterator[ExpertsAt]:
-    """Yield the mean weights over all lanes, and the total losses, at each moment."""
-    for labels, time, latest in _together(trails):
-        lanes = sum(one.lanes for one in latest.values())
-        found: dict[str, Expert] = {}
-        for number, point in latest.items():
-            for name, one in experts_at(names[number], point).items():
-                weight, loss = found.get(name, Expert(0.0, 0.0))
-                if weight is not None and one.weight is not None:
-                    weight += one.weight * point.lanes / lanes
-                found[name] = Expert(weight if one.weight is not None else None, loss + one.loss)
-        yield ExpertsAt(labels, time, found)
+    """Yield the experts of all trails at so many moments at most."""
+    latest: dict[int, ExpertPoint] = {}
+    for group in _groups(_moments(trails), most):
+        latest |= {one.trail: one.point for one in group}
+        yield ExpertsAt(group[-1].labels, group[-1].time, _mixed(latest, names))
 
 
-Q = TypeVar("Q", EvidencePoint, ExpertsAt)
+def _mixed(latest: Mapping[int, ExpertPoint], names: Sequence[Sequence[str]]) -> dict[str, Expert]:
+    """Return the mean weights over all lanes, and the total losses."""
+    lanes = sum(one.lanes for one in latest.values())
+    found: dict[str, Expert] = {}
+    for number, point in latest.items():
+        for name, one in experts_at(names[number], point).items():
+            weight, loss = found.get(name, Expert(0.0, 0.0))
+            if weight is not None and one.weight is not None:
+                weight += one.weight * point.lanes / lanes
+            found[name] = Expert(weight if one.weight is not None else None, loss + one.loss)
+    return found
 
 
-def _groups(points: Sequence[Q], most: int) -> list[list[Q]]:
+P = TypeVar("P", EvidencePoint, _Moment)
+
+
+def _groups(points: Sequence[P], most: int) -> list[list[P]]:
     """Return at most so many groups of consecutive points, evenly over the labels."""
-    groups: dict[int, list[Q]] = {}
+    groups: dict[int, list[P]] = {}
     for one in points if len(points) > most else ():
         groups.setdefault((one.labels - 1) * most // points[-1].labels, []).append(one)
     return list(groups.values()) or [[one] for one in points]

@@ -82,7 +82,7 @@ class ModelList(msgspec.Struct, frozen=True):
 def model_list(
     models: Sequence[ListedStatus], search: str = "", offset: int = 0, limit: int = LISTED
 ) -> ModelList:
-    """Return a part of the models, whose order stays; a search finds a part of a name in any case.
+    """Return a part of the models, in order; a search finds a part of a name in any case.
 
     Examples
     --------

@@ -19,9 +19,9 @@ __all__ = ["ListedStatus", "ModelStates", "StatesOfModel"]
 
 _ORDER = ("no", "partly", "recovering", "undecided", "yes", "waiting")
 _SHOWN = ("model", "calibrated")
-_RENEWED = 10  # models whose answers a frame makes
+_RENEWED = 10  # models with answers that a frame makes
 _MORE = 100  # answers are made again after one label more in so many
-_LAST = 1_000  # models whose answers are made when the stream has ended
+_LAST = 1_000  # models with answers that are made when the stream has ended
 
 
 class StatesOfModel(NamedTuple):

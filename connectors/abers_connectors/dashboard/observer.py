@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ObservedModel", "Observer"]
 
-_DELAYS = 1_000  # labels whose delays are kept, of all models
+_DELAYS = 1_000  # labels with delays that are kept, of all models
 
 
 class ObservedModel(NamedTuple):
@@ -48,6 +48,7 @@ class ObservedModel(NamedTuple):
             "alarms": history.alarms,
             "experts_over_time": history.experts,
             "outcomes": outcomes,
+            "reference": None if self.reference is None else self.reference.shares,
         }
 
 
@@ -63,7 +64,7 @@ class Observer:
         self._processors: dict[int, Processor] = {}
         self._delays = np.empty(0)
         self.labels = 0
-        """Number of predictions whose labels came."""
+        """Number of labelled predictions."""
         self.latest: int | None = None
         """Largest event time of these labels."""
 
@@ -117,7 +118,7 @@ class Observer:
         return self._model(self._found(key), [key])
 
     def whole(self) -> ObservedModel:
-        """Return all models together, of which there is at least one."""
+        """Return all models together; there is at least one."""
         processors = self._processors.values()
         found = [
             each

@@ -37,7 +37,7 @@ class PageCache:
     async def page(self, key: Key | None) -> LiveDocument:
         """Return the document of a model and segment.
 
-        The key None is the one with most labels. All names that no model has share one page.
+        The key None is the model with most labels. All names that no model has share one page.
         """
         frame = self._feed.frame(key)
         if frame is None:

@@ -41,7 +41,6 @@ _WRONG_BY = (
     "wrong by: how many labels the calibrated probabilities are off by at least. "
     "Each row is about its latest labels."
 )
-_UNSCORED = "No prediction was scored: no label came, or monitoring is off."
 
 
 class _Model(NamedTuple):
@@ -66,7 +65,7 @@ def replay_document(run: FinishedReplay, *, folds: int = FOLDS, most: int = 5) -
     """
     statuses = run.observer.models()
     if not statuses:
-        return _document(run, (TextBlock(key="unscored", words=_UNSCORED, detail="answers"),))
+        return _document(run, (_unscored(run), *_notes(run)))
     if len(statuses) < _SEVERAL:
         return _of_one(run)
     models = [_model(run, one.key) for one in statuses[:_ANSWERED]]
@@ -89,9 +88,15 @@ def comparison_document(runs: Mapping[str, FinishedReplay]) -> Document:
         answers = whole.monitor.answers(run.zone)
         rows.append(ModelRow(name, answers, alarms=whole.history.alarms, blocks=blocks))
     if not rows:
-        return _document(first, (TextBlock(key="unscored", words=_UNSCORED),))
+        return _document(first, (_unscored(first), *_notes(first)))
     shown = models_blocks(rows, name="calibrator", most=len(rows))
     return _document(first, (*shown, *_notes(first)))
+
+
+def _unscored(run: FinishedReplay) -> TextBlock:
+    """Return that there is nothing to show; a note says why no label came."""
+    why = ": monitoring is off." if run.summary.labels else "."
+    return TextBlock(key="unscored", words=f"No prediction was scored{why}", detail="answers")
 
 
 def _document(run: FinishedReplay, blocks: tuple[Block, ...]) -> Document:
@@ -226,7 +231,7 @@ def _left_out(left_out: int, shown: int, folds: int) -> tuple[TextBlock, ...]:
         said.append(
             f"The table has the {formats.count(shown)} models with the strongest evidence against "
             f"their predictions; {formats.count(left_out)} more are not in it. "
-            "A report whose name ends in .json has the scores of all."
+            "A report with a name that ends in .json has the scores of all."
         )
     if folds < shown:
         said.append(f"The {folds} worst of {formats.count(shown)} can be opened below.")

@@ -44,7 +44,7 @@ def serving(
 
     The status is None for a replay, and the feed is None for no page. A client has `patience`
     seconds for its request, and for taking the response. An AbersError is raised if the port is in
-    use; a ConfigError, if there is no such host, the port may not be used, or the token cannot be
+    use; a ConfigError, if the host is unknown, the port may not be used, or the token cannot be
     sent; a MissingExtraError, if a library is not installed.
     """
     for module in ("starlette", "uvicorn", "prometheus_client"):

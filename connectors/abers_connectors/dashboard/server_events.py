@@ -1,6 +1,6 @@
 """Server-sent events: to each reader the parts of the newest page that changed, and nothing else.
 
-There is no queue. A slow reader misses pages and gets the newest one when there is room again; a
+There is no queue. A slow reader misses pages and gets the newest when there is room again; a
 reader that reads nothing is disconnected by the server's time limit.
 """
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abers.stream import Outputs, Processor
+    from abers_connectors.replay.options import Period
     from abers_connectors.runtime.status import Status
     from abers_connectors.runtime.task import BatchResult, StreamTask
 
@@ -79,13 +80,13 @@ class ServicePage:
 class ReplayPage:
     """Live page of a replay, served in a `with` block on a free port of this machine.
 
-    The title is the stream; of a path the page shows the name of the file. Dates are in the zone. A
-    replay without a pace
-    is only processed in smaller batches, so that there is something to see.
+    The title is the stream; of a path the page shows the name of the file. Dates are in the zone,
+    and a reference period is drawn. A replay without a pace is only processed in smaller batches,
+    so that there is something to see.
     """
 
-    def __init__(self, title: str, zone: str = "UTC") -> None:
-        self._observer = Observer()
+    def __init__(self, title: str, zone: str = "UTC", reference: Period | None = None) -> None:
+        self._observer = Observer(reference)
         self._feed = Feed(Path(title).name, self._observer, self._counts, zone=zone)
         self._processors: Sequence[Processor] = ()
         self._dead: Mapping[str, int] = {}

@@ -30,7 +30,7 @@ class FileUse(NamedTuple):
     name: str  # of the configuration key or option that names the file
     path: str  # or "-"
     reads: bool = False  # whether the file is only read
-    derived: bool = False  # whether the path is derived from another one
+    derived: bool = False  # whether the path is derived from another
 
 
 def clashes(uses: Iterable[FileUse]) -> Iterator[tuple[str, str]]:
@@ -94,7 +94,7 @@ def _part_of(use: FileUse) -> Hashable:
 
 
 def _folder_of(target: Path) -> Hashable:
-    """Return the identity of the directory of a file; None if there is none."""
+    """Return the identity of the directory of a file, or None."""
     try:
         folder = target.parent.stat()
     except OSError:

@@ -20,7 +20,7 @@ __all__ = ["CHUNK", "DamagedError", "chunks", "packer"]
 
 CHUNK = 1 << 19  # about 5,000 records of 100 bytes
 _LEVEL = 6
-_PIECE = 1 << 10  # bytes of zstd, of which 4 may expand to 128 KiB: at most 32 MiB in all
+_PIECE = 1 << 10  # bytes of zstd; 4 may expand to 128 KiB: at most 32 MiB together
 
 
 class DamagedError(RecordError):
@@ -60,7 +60,7 @@ def _decompressed(file: BinaryIO, compression: str) -> _Readable:
 
 
 class _ZstdStream:
-    """Reads frame after frame, and refuses an incomplete last one."""
+    """Reads frame after frame, and refuses an incomplete last frame."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._zstd = file, extra("zstandard", "zstd")

@@ -1,7 +1,7 @@
 """Format and compression of a file, by its name.
 
-The last suffix names the format, after a suffix of compression; "-" is standard input or output,
-whose format must be given.
+The last suffix names the format, after a suffix of compression; "-" is standard input or output:
+then the format must be given.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Openers(Generic[Opener]):
     def key(self, name: str, given: str | None = None) -> str:
         """Return the key of a path, "-" or a URL, or raise a ParameterError if it has none.
 
-        `given` is the format of a path whose suffix does not name it.
+        `given` is the format of a path with a suffix that does not name it.
         """
         scheme = scheme_of(name)
         others = [key if key[0] == "." else f"{key}://" for key in self if key not in FORMATS]

@@ -1,8 +1,8 @@
 """Connections that cannot block a server.
 
-A bounded number of connections is open, and a new one is always accepted: the one that has been
-idle longest is closed for it. A connection is also closed if it sends its request too slowly, takes
-its response too slowly, or stays without a request.
+A bounded number of connections is open, and a new connection is always accepted: that which has
+been idle longest is closed for it. A connection is also closed if it sends its request too slowly,
+takes its response too slowly, or stays without a request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["PARSED", "STREAM", "protocol"]
 
 STREAM = "/live/events"
-"""The path of the one response that has no end."""
+"""The path of the only response that has no end."""
 
 _HEAD = 8 << 10  # bytes of the head of a request
 _MAX_CONNECTIONS = 256  # open at once: far more than the slots of all pages together
@@ -60,7 +60,7 @@ class _Connection(H11Protocol):
             if self.transport.is_closing():
                 return
             super().data_received(data[at : at + _PIECE])
-            if len(self.conn.trailing_data[0]) > _HEAD:  # requests whose responses nobody reads
+            if len(self.conn.trailing_data[0]) > _HEAD:  # requests with responses that nobody reads
                 self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:

@@ -91,7 +91,7 @@ class ConcurrencyLimit:
 
 
 class ChunkedResponse(Response):
-    """Large response: each chunk is sent when the client has taken the one before."""
+    """Large response: each chunk is sent when the client has taken the chunk before."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""

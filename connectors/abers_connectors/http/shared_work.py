@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SharedWork(Generic[T]):
-    """A named thread for work whose result many requests await."""
+    """A named thread for work; many requests await the same result."""
 
     def __init__(self, name: str) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)

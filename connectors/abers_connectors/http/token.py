@@ -26,7 +26,7 @@ _MAX_TOKEN_CHARACTERS = 1_024  # the head of a request holds more
 
 
 def token_of(environ: Mapping[str, str] = os.environ, file: str | None = None) -> Secret | None:
-    """Return the token from the environment or a file, or None if there is none.
+    """Return the token from the environment or a file, or None.
 
     Raises
     ------

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["close_or_leave", "open_worker", "snapshot_store"]
 
-_MAX_BYTES = 1_000_000  # of a record; clients and brokers reject larger ones by default
+_MAX_BYTES = 1_000_000  # of a record; clients and brokers reject larger records by default
 
 _log = logging.getLogger(__name__)
 
@@ -255,7 +255,7 @@ def snapshot_store(config: Config) -> SnapshotStore | None:
 
 
 def _initial_store(url: str | None, kafka: KafkaSection) -> SnapshotStore | None:
-    """Open the initial state that a replay saved, whose application may have another id."""
+    """Open the initial state that a replay saved; its application may have another id."""
     if url is None:
         return None
     app = kafka.application_id

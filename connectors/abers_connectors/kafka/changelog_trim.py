@@ -1,7 +1,7 @@
 """Deletion of the changelog records that no restore needs.
 
 Records are deleted only if all machines share the snapshots, so that no process restores from older
-ones, and only before the oldest intact snapshot. A failure costs nothing but disk space.
+snapshots, and only before the oldest intact snapshot. A failure costs nothing but disk space.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ChangelogTrimmer:
             )
 
     def oldest(self, number: int) -> int:
-        """Return the offset at which the oldest intact snapshot continues; 0 if there is none."""
+        """Return the offset at which the oldest intact snapshot continues; 0 without a snapshot."""
         for name, blob in self._snapshots.newest(number, failed=_fail, oldest=True):
             offset = SnapshotStore.offset(name)
             scope = snapshot_scope(self._application.id, number, offset)

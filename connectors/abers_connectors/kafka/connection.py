@@ -100,7 +100,7 @@ def new_consumer(settings: Mapping[str, Any], **options: Any) -> Any:  # noqa: A
 
 
 def new_producer(settings: Mapping[str, Any], compression: str, **options: Any) -> Any:  # noqa: ANN401 - no types
-    """Open a producer, whose compression may be "none"."""
+    """Open a producer; its compression may be "none"."""
     own = {
         "compression_type": None if compression == "none" else compression,
         "allow_auto_create_topics": False,

@@ -123,7 +123,7 @@ class GroupConsumer:
             metadata = self._consumer.group_metadata()
             if self._listener.state()[0] == epoch:
                 heartbeat = workarounds.last_heartbeat(self._consumer)
-                # A client whose broker is gone or hangs stays in its state "stable".
+                # A client with a broker that is gone or hangs stays in its state "stable".
                 stable = (
                     workarounds.coordinator_known(self._consumer)
                     and time.monotonic() - heartbeat <= self._session_timeout

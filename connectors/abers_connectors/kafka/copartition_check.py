@@ -1,6 +1,6 @@
 """Check that the inputs are copartitioned, on a sample of their records.
 
-A key must be in one partition, the same one of both inputs. Two producers that partition
+A key must be in one partition, the same in both inputs. Two producers that partition
 differently break this without an error anywhere.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["copartition_findings"]
 
-_SAMPLE_RECORDS = 4_000  # of each topic, the last ones of each partition
+_SAMPLE_RECORDS = 4_000  # of each topic, the last records of each partition
 _MIN_SAMPLE_RECORDS = 10  # of each partition, however many partitions there are
 _TIMEOUT = 10.0  # seconds for reading them
 _MIN_KEYS = 20  # distinct keys that show how a topic is partitioned
@@ -133,7 +133,7 @@ def _hint(sample: _Sample, partitions: int) -> str | None:
 def _partitioned_by(
     sample: _Sample, hash_key: Callable[[bytes], int], partitions: int
 ) -> Iterator[str]:
-    """Find the topics whose keys are all in the partition of a hash."""
+    """Find the topics with all keys in the partition of a hash."""
     for topic, records in sample.items():
         keys = {one for one in records if one.key is not None}
         if len(keys) >= _MIN_KEYS and all(hash_key(k or b"") % partitions == p for k, p in keys):
@@ -150,8 +150,9 @@ def _disjoint_keys(sample: _Sample) -> Iterator[str]:
     if len(keys) > 1 and all(keys) and all(often) and not set.intersection(*keys):
         one, other = (_shown(min(filter(None, found))) for found in keys)
         yield (
-            f"the last records of the inputs share no key: {' and '.join(sample)} have keys such "
-            f"as {one} and {other}; let the producers give each label the key of its observation"
+            f"the last records of the inputs share no key: {' and '.join(sample)} have keys "
+            f"such as {one} and {other}; let the producers give each label the key of its "
+            "observation"
         )
 
 

@@ -63,7 +63,7 @@ class TransactionalProducer:
             transaction_timeout_ms=int(1000 * timeout),
             batch_size=1 << 19,
             linger_ms=1000,  # a commit sends what is buffered
-            retry_backoff_ms=5,  # until the end of the last transaction a new one is refused
+            retry_backoff_ms=5,  # a transaction is refused until the end of the last
             request_timeout_ms=1000 * _REQUEST_TIMEOUT,
         )
         self._producer = self._connect()

@@ -45,7 +45,7 @@ class PartitionReader:
             self._all = new_consumer(settings, isolation_level="read_uncommitted")
 
     def partition_count(self, topic: str) -> int:
-        """Return the number of partitions of a topic; 0 if there is no such topic."""
+        """Return the number of partitions of a topic; 0 if there is no topic."""
         with self._watchdog.call("metadata"), translated_errors(f"topic {topic}"):
             self._all.topics()  # updates the metadata
             return len(self._all.partitions_for_topic(topic) or ())
@@ -77,7 +77,7 @@ class PartitionReader:
             return end
 
     def offset_for_time(self, partition: TopicPartition, time_: int) -> int | None:
-        """Return the first offset whose record is of a time or later; None if there is none."""
+        """Return the first offset of a record of a time or later, or None."""
         known = to_client(partition)
         with self._watchdog.call("time"), translated_errors(f"a time of {partition}"):
             found = _ask_leader(self._all, self._all.offsets_for_times, {known: time_})[known]
@@ -113,7 +113,7 @@ class PartitionReader:
 def _ask_leader(client: Any, ask: Callable[..., Any], what: object) -> Any:  # noqa: ANN401
     """Ask the leader for offsets, and look up the leader again if it does not answer.
 
-    If a broker answers that another one leads, kafka-python 3.0.12 asks the same broker again until
+    If a broker answers that another leads, kafka-python 3.0.12 asks the same broker again until
     the request times out.
     """
     while True:

@@ -68,7 +68,7 @@ def client_settings(kafka: KafkaSection, environ: Mapping[str, str] = os.environ
 
 
 def key_password(security: SecuritySection, environ: Mapping[str, str]) -> Secret | None:
-    """Return the password of the private key, or None if there is none."""
+    """Return the password of the private key, or None."""
     return read_secret(KEY_PASSWORD, _KEY_PASSWORD_FILE, security.key_password_file, environ)
 
 

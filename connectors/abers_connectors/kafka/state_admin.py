@@ -46,7 +46,7 @@ _UNNAMED = 'processes with kafka.group_protocol = "consumer"'
 def open_state_admin(config: Config) -> Iterator[StateAdmin]:
     """Open the state of an application in a `with` block."""
     if config.kafka is None:
-        raise ConfigError(["kafka: there is no such section; the state of files is one file"])
+        raise ConfigError(["kafka: there is no section [kafka]; the state of files is one file"])
     watchdog = Watchdog(config.kafka.stall_timeout / 1000)
     with closing(watchdog):
         reader = open_transport(config.kafka, watchdog).reader(config.kafka.application_id)

@@ -167,15 +167,15 @@ def times_findings(topics: Topics, config: Config) -> Iterator[Finding]:
 
 
 def _clocks(topics: Topics, config: Config) -> Iterator[Finding]:
-    """Find inputs that accept records of a producer whose clock is far ahead."""
+    """Find inputs that accept records of a producer with a clock far ahead."""
     del config
     key = "message.timestamp.after.max.ms"
     for one in (topics[role] for role in INPUTS if role in topics):
         created = one.settings.get("message.timestamp.type") == "CreateTime"
         if created and int(one.settings.get(key, _HOUR)) > _HOUR:
             text = (
-                f"topic {one.name} has {key}={one.settings[key]} and accepts records whose "
-                "timestamp is far ahead, which come after all others where inputs are merged; set "
+                f"topic {one.name} has {key}={one.settings[key]} and accepts records with a "
+                "timestamp far ahead, which come after all others where inputs are merged; set "
                 f"it to {_HOUR} or less"
             )
             yield Finding(one.where, text, fatal=False)
@@ -217,7 +217,7 @@ def check(
 def require_durable_changelog(config: Config, environ: Mapping[str, str] = os.environ) -> None:
     """Raise a ConfigError if a setting of the changelog topic can lose state.
 
-    A topic that does not exist, or whose settings we may not see, passes.
+    A topic that does not exist, or has settings that we may not see, passes.
     """
     kafka = kafka_section(config)
     with open_admin(client_settings(kafka, environ)) as admin:

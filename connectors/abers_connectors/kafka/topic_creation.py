@@ -1,7 +1,7 @@
 """Creation of an application's topics.
 
-Missing topics are created; existing ones do not change. A service that creates its topics at its
-start creates all of the missing ones, or none.
+Missing topics are created; existing topics do not change. A service that creates its topics at its
+start creates all that are missing, or none.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _planned(admin: Any, topics: Mapping[str, Topic], config: Config) -> dict[st
     for role, topic in topics.items():
         count = counts.get(topic.name, -1)
         if count > 0:  # -1 if the brokers do not report it
-            # The check of permissions applies to existing topics, so assume those of a new one.
+            # The check of permissions applies to existing topics, so assume those of a new topic.
             allowed = frozenset(NEEDED[role])
             planned[role] = topic._replace(error=0, partitions=count, allowed=allowed)
     return planned

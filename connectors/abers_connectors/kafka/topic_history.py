@@ -1,4 +1,4 @@
-"""History of topics: the records that they held when it was opened, read from the outside.
+"""History of topics: the records that they had when it was opened, read from the outside.
 
 It joins no group and commits nothing, so no service notices it. Reading ends where the topics ended
 at the start. Records come in the order of their timestamps, however they arrive.

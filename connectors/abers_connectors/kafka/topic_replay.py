@@ -69,9 +69,9 @@ _UNLIMITED = 1 << 62  # bytes
 class TopicReplay:
     """A replay, with the number of records, the dead letters by reason, and all alarms so far.
 
-    If only a part of the history is processed (`partly`), labels whose observations came before it
-    are no dead letters. Each observer is called with a processor and its outputs, for each part of
-    a batch.
+    If only a part of the history is processed (`partly`), labels with observations before it are no
+    dead letters. Each observer is called with a processor and its outputs, for each part of a
+    batch.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ def _reprocessor(
     """Open the history, and return its reprocessor."""
     since, until = _bound("since", options.since), _bound("until", options.until)
     if since and until and None not in (since.time, until.time) and since >= until:
-        msg = "--until is not after --since, so nothing is left; give a later one"
+        msg = "--until is not after --since, so nothing is left; give a later time"
         raise ParameterError(msg)
     from_changelog = options.from_ == CHANGELOG
     inputs = [options.from_ or kafka.observations, *([kafka.labels] if kafka.labels else [])]

@@ -158,7 +158,7 @@ class TopicWatch:
         return None
 
     def _require_topics(self) -> None:
-        """Require that all topics are there with as many partitions, and the changelog lasts."""
+        """Require that all topics are there, all their partitions too, and the changelog lasts."""
         now = time.monotonic()
         gone = [role for role, one in self._now.items() if one.error in _GONE]
         self._gone = {role: self._gone.get(role, now) for role in gone}
@@ -176,7 +176,7 @@ class TopicWatch:
             yield f"{one}; it was there when the service started"
 
     def _require_identity(self) -> None:
-        """Require that no topic on whose offsets the state depends was made anew."""
+        """Require that no topic was made anew while the state depends on its offsets."""
         ids = {one.name: one.id for one in self._first.values()}
         for one in self._stateful():
             if one.id and ids[one.name] and one.id != ids[one.name]:

@@ -1,4 +1,4 @@
-"""Repair of a transaction whose end some partitions have missed.
+"""Repair of a transaction with an end that some partitions have missed.
 
 Before a transactional id writes again, the coordinator's decision about its last transaction is
 repeated in all its partitions.
@@ -35,9 +35,9 @@ def last_transaction_committed(
 ) -> bool | None:
     """Return whether the last transaction of a transactional id was or will be committed.
 
-    The result is None if there is none, or its end has been repeated already. When this returns,
-    each partition of the topics has a leader. A StateError is raised if a partition missed the end,
-    and the brokers no longer know what it was.
+    The result is None without a transaction, or if its end has been repeated already. When this
+    returns, each partition of the topics has a leader. A StateError is raised if a partition missed
+    the end, and the brokers no longer know what it was.
     """
     with new_admin(settings) as admin:
         admin.wait_for_topics([*topics], int(1000 * seconds))
@@ -98,7 +98,7 @@ def repeat_transaction_end(
 ) -> None:
     """End an empty transaction in all partitions of topics, and for the offsets of a group.
 
-    It ends like the last one of the client, which must be between two transactions.
+    It ends like the last transaction of the client, which must be between two transactions.
     """
     producer.begin_transaction()
     add_partitions(producer, topics)

@@ -4,7 +4,7 @@ They keep a process alive when a broker fails: every request of a transaction is
 again, no loop runs without a pause, and a member notices that it was fenced from the group.
 They also let headers of every shape pass, which brokers accept and the client does not.
 Each change applies only to the client at hand. pyproject.toml allows no version of kafka-python
-whose private parts may differ.
+with private parts that may differ.
 """
 
 # ruff: noqa: SLF001 - kafka-python has no public call for any of this
@@ -57,14 +57,14 @@ _UNANSWERED = (errors.RequestTimedOutError, errors.NodeNotReadyError, errors.Can
 
 
 class _NullableHeaders(list[tuple[str, bytes | None]]):
-    """Headers whose lengths the client does not add up: it does so if there are any, by `bool`."""
+    """Headers that the client does not measure: it adds up lengths if there are any, by `bool`."""
 
     def __bool__(self) -> bool:
         return False
 
 
 def allow_null_headers(producer: KafkaProducer) -> None:
-    """Make a producer write headers whose value is null, which it refuses and yet can write."""
+    """Make a producer write headers with a null value, which it refuses and yet can write."""
     append = producer._accumulator.append
 
     def appended(
@@ -102,8 +102,8 @@ def _waking_up(poll: Callable[..., object]) -> Callable[..., object]:
 def _without_raising(await_ready: Callable[..., bool]) -> Callable[..., bool]:
     """Return False for a node that is not ready, where the client raises an error.
 
-    The error makes the client drop the request, and whoever waits for the response never gets it.
-    For a node that is not ready the client finds the coordinator anew, and asks that one.
+    The error makes the client drop the request, and a thread that waits for the response never gets
+    it. For a node that is not ready the client finds the coordinator anew, and asks it.
     """
 
     def ready(node: object, timeout_ms: float) -> bool:
@@ -116,9 +116,9 @@ def _without_raising(await_ready: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _as_lost_connection(send: Callable[..., Future]) -> Callable[..., Future]:
-    """Make every unanswered request fail like one whose connection was lost.
+    """Make every unanswered request fail as if its connection were lost.
 
-    The client sends such a request again. A broker recognizes records by their sequence numbers,
+    The client sends it again. A broker recognizes records by their sequence numbers,
     and repeats its decision about a transaction as often as it is asked.
     """
 
@@ -185,7 +185,7 @@ class _DecodableBuffer:
 
 
 class _Batch(DefaultRecordBatch):  # type: ignore[misc] # has no types
-    """A batch whose records may have a header with a name that is not UTF-8."""
+    """A batch of records that may have a header with a name that is not UTF-8."""
 
     __slots__ = ()
     _buffer: Any
@@ -264,9 +264,9 @@ def release_resumed(consumer: KafkaConsumer) -> None:
 
 
 class _JoinResponse:
-    """A pending join whose response counts even if it arrives between two polls.
+    """A pending join; its response counts even if it arrives between two polls.
 
-    The client ignores such a response: it joins again, which causes another rebalance of the whole
+    The client ignores this response: it joins again, which causes another rebalance of the whole
     group, or it considers itself joined and waits endlessly for its assignment.
     """
 
@@ -318,7 +318,7 @@ def coordinator_known(consumer: KafkaConsumer) -> bool:
 
 
 def topic_id(consumer: KafkaConsumer, topic: str) -> str:
-    """Return the id of a topic as of the last metadata; "" if there is none."""
+    """Return the id of a topic as of the last metadata; "" without one."""
     found = consumer._cluster.topic_id(topic)
     return "" if found is None else str(found)
 

@@ -31,7 +31,7 @@ class AssignedPartition:
     """A partition since its assignment.
 
     A paused partition is not stopped in the client at once, which would drop all that it has
-    fetched, and fetch it again. What arrives meanwhile is held.
+    fetched, and fetch it again. What arrives meanwhile is kept.
     """
 
     position: int | None = None  # next offset of the client; None before the first seek
@@ -65,7 +65,7 @@ class AssignedPartition:
         return self.held[0].offset if self.held else self.position
 
     def take(self, most: int) -> list[FetchedRecord]:
-        """Remove and return the first records that are held."""
+        """Remove and return the first records that are kept."""
         if len(self.held) <= most:
             found, self.held = self.held, []
         else:
@@ -77,15 +77,15 @@ class AssignedPartition:
 class Assignment:
     """The current assignment.
 
-    In the classic protocol each assignment replaces the one before. The group metadata are those of
-    the moment of the assignment. The client's own change before it calls back about a rebalance: a
-    member that was removed from the group has none, and the brokers accept offsets without a
-    generation.
+    In the classic protocol each assignment replaces the assignment before. The group metadata are
+    those of the moment of the assignment. The client's own change before it calls back about a
+    rebalance: a member that was removed from the group has none, and the brokers accept offsets
+    without a generation.
 
     In the consumer protocol (`incremental`) partitions come and go one by one, and the epoch in the
     group metadata grows without a call back. A member that was removed keeps its id, which the
     brokers refuse, and gets another epoch only after its partitions are dropped here. It may own a
-    partition of one topic while another member has not yet released that of the other topic. Such a
+    partition of one topic while another member has not yet released that of the other topic. This
     partition counts only once all are there, or after `patience` seconds, for the caller to report.
     """
 
@@ -127,7 +127,7 @@ class Assignment:
     def restart(self, consumer: Any, partition: TopicPartition) -> None:  # noqa: ANN401 - the client's
         """Assign a partition anew, at its position, after the client has given it up.
 
-        The client gives up a partition whose topic lacks the offset that it fetches, such as the
+        The client gives up a partition if its topic lacks the offset that it fetches, such as the
         number of the assignment. In the classic protocol all partitions are assigned anew.
         """
         again = [partition] if self._incremental else [*self.partitions]

@@ -133,8 +133,8 @@ class LibrdkafkaConsumer:
     def _join(self) -> None:
         """Wait until the brokers admit the member, or close the client and raise their error.
 
-        In the consumer protocol they refuse a second member of the same name. So whoever opens a
-        producer after this fences no running process.
+        In the consumer protocol they refuse a second member of the same name. So a producer that is
+        opened after this fences no running process.
         """
         try:
             with self._watchdog.call("join"), translated_errors("joining the group"):
@@ -148,7 +148,7 @@ class LibrdkafkaConsumer:
             raise
 
     def poll(self, seconds: float, max_records: int) -> Mapping[TopicPartition, Sequence[Record]]:
-        """Return the records that have arrived: wait for the first one, and take what is there."""
+        """Return the records that have arrived: wait for the first, and take what is there."""
         with self._watchdog.call("poll"), translated_errors("reading"):
             messages = self._consumer.consume(1, 0 if self._released() else seconds)
             most = _MAX_POLLED if self._all_paused() else min(max_records - 1, _MAX_POLLED)
@@ -165,7 +165,7 @@ class LibrdkafkaConsumer:
         return {name: one.take(max_records) for name, one in self._released().items()}
 
     def _all_paused(self) -> bool:
-        """Return whether all that arrives is held; then news of the group may be behind it."""
+        """Return whether all that arrives is kept; then news of the group may be behind it."""
         return all(one.paused for one in self._assignment.partitions.values())
 
     def _released(self) -> dict[TopicPartition, AssignedPartition]:
@@ -258,7 +258,7 @@ class LibrdkafkaConsumer:
         return FetchPosition(found.next_offset(), known[1] if known and known[1] >= 0 else None)
 
     def pause(self, partition: TopicPartition) -> None:
-        """Return no more records of a partition, and stop fetching it once many are held."""
+        """Return no more records of a partition, and stop fetching it once many are kept."""
         found = self._assignment.partitions.get(partition)
         if found is not None:
             found.pause()

@@ -1,4 +1,4 @@
-"""Leaders of partitions, asked for in the background: the client's own question waits."""
+"""Leaders of partitions, requested in the background: the client's own request waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIMEOUT = 5.0  # seconds of a question
 
 
 class Leaders:
-    """Knows which partitions had no leader when it was last asked for."""
+    """Knows which partitions had no leader at the last request."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._admin = AdminClient({**settings, "log_level": 0})  # the producer logs the same

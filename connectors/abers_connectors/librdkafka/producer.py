@@ -5,7 +5,7 @@ partition that has missed the end (see `kafka.transaction_repair`), for which li
 call. Then librdkafka takes the id. That is repeated after a failed transaction, and before the
 first transaction after a connection was lost.
 
-A transaction that can be aborted is, before the error is raised. A commit whose outcome is unclear
+A transaction that can be aborted is, before the error is raised. A commit with an unclear outcome
 is repeated until the coordinator answers, or the watchdog ends the process. The watchdog also ends
 the process if the offsets are not accepted before the brokers abort the transaction: librdkafka
 (2.16) never answers if the coordinator changes while that request waits.
@@ -161,8 +161,8 @@ class LibrdkafkaProducer:
             except KafkaException as error:
                 if error_of(error).name() != "INVALID_TXN_STATE":
                     raise
-                # The coordinator does not know yet of the first partition: librdkafka has asked for
-                # its end before that (github.com/confluentinc/librdkafka/issues/4849), and is of no
+                # The coordinator does not know yet of the first partition: librdkafka requested its
+                # end before that (github.com/confluentinc/librdkafka/issues/4849), and is of no
                 # more use. A new client aborts what is open.
                 self._replace()
 
@@ -178,7 +178,7 @@ class LibrdkafkaProducer:
             self._leaders.close()
 
     def _replace(self) -> None:
-        """Replace the client by a new one."""
+        """Replace the client by a new client."""
         self._close_client()
         self._producer, self._watch = self._connect()
 

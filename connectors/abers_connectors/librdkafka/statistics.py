@@ -47,7 +47,7 @@ class Heartbeat:
         found = _decode(statistics)
         coordinator = found.brokers.get(_COORDINATOR)
         if coordinator is not None and coordinator.rxidle >= 0:
-            # The clock of librdkafka is another one on systems without a monotonic clock.
+            # The clock of librdkafka is another on systems without a monotonic clock.
             at = min((found.ts - coordinator.rxidle) / 1e6, time.monotonic())
             self.last = max(self.last, at)
 

@@ -1,6 +1,6 @@
 """JSON objects to raw columns.
 
-A text is decoded into a type with the wanted fields, whose values may be anything; the other
+A text is decoded into a type with the wanted fields; their values may be anything; the other
 fields are skipped. If one of several texts cannot be decoded, the whole call fails.
 """
 
@@ -25,7 +25,7 @@ Record: TypeAlias = Mapping[str, Any]
 
 
 class JsonColumns:
-    """Decodes JSON objects, whose messages say that `each` has one, such as "a line".
+    """Decodes JSON objects; messages say that `each` has one, such as "a line".
 
     `fields` are the top-level fields that are wanted.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from abers.exceptions import ParameterError
 from abers.stream.fields import root
 from abers.stream.readers import number
-from abers_connectors.suggestions import did_you_mean
+from abers.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ def alert_rules(page: Collection[str] = ()) -> str:
     Raises
     ------
     ParameterError
-        If there is no such alert.
+        If an alert is unknown.
 
     Examples
     --------

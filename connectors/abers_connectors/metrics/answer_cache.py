@@ -1,4 +1,4 @@
-"""Gauges of the answers about models, made again only of those whose labels came."""
+"""Gauges of the answers about models, made again only after new labels."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Counters count what this process has committed since it started. Those of calibration are sums that
 can be added up over processes and subtracted over time, so Prometheus computes any score of any
-window from them. Means and calibration errors cannot be added up, so there are none. The gauges of
-monitors are defined by `Monitor.measures`.
+window from them. Means and calibration errors cannot be added up, so they are left out. The gauges
+of monitors are defined by `Monitor.measures`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Labels(dict[str, str]):
 
 
 class LabelCache:
-    """Labels that the last scrape used, and those of this one: no others are kept.
+    """Labels that the last scrape used, and those of this scrape: no others are kept.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class LabelCache:
         self._last, self._now = self._now, {}
 
     def of(self, names: tuple[str, ...], values: tuple[str, ...]) -> Labels:
-        """Return the labels with these names and values, and the common ones."""
+        """Return the labels with these names and values, and the common labels."""
         key = (names, values)
         found = self._now.get(key)
         if found is None:

@@ -1,7 +1,7 @@
 """Cache of the metrics as text, for all scrapers that come at about the same time.
 
 However many scrape, and however often, the text is made in a thread of its own and for a bounded
-share of the time; scrapes in between get the last one.
+share of the time; scrapes in between get the last text.
 """
 
 from __future__ import annotations

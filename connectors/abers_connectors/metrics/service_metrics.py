@@ -153,7 +153,7 @@ def _gauges(view: StatusView, cache: LabelCache) -> Iterator[Metric]:
 
 
 def _calibration(totals: ModelTotals) -> dict[str, Iterable[Row]]:
-    """Return the samples of calibration: sums over predictions whose labels came, by model."""
+    """Return the samples of calibration: sums over labelled predictions, by model."""
     return {one.name: _calibration_rows(one, totals) for one in METRICS if one.sums}
 
 

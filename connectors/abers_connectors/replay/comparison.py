@@ -2,7 +2,7 @@
 
 Each calibrator processes the whole stream exactly as it would alone, and nothing is written. A
 calibrator of several folds keeps as many labels as the others: its folds share the window. Only
-those whose names begin with "protected" make protected probabilities.
+those with names that begin with "protected" make protected probabilities.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import msgspec
 from abers import registry
 from abers.exceptions import ParameterError
 from abers.stream.settings import CALIBRATORS
+from abers.suggestions import did_you_mean
 from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.replay.summary import summarize_run
 from abers_connectors.sources.registry import is_read_once
-from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,10 +66,10 @@ def _settings(settings: Settings, name: str) -> Settings:
 
 
 def windows(names: str, settings: Settings) -> list[str]:
-    """Return a sentence for each calibrator whose window is split among folds."""
+    """Return a sentence for each calibrator with a window that is split among folds."""
     return [
         f"{one.calibrator} keeps the last {one.window:,} labels of each of {one.folds} folds, "
-        f"{one.window * one.folds:,} in all."
+        f"together {one.window * one.folds:,}."
         for one in contestants(names, settings)
         if one.window is not None and one.window != settings.window
     ]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.column_names import USUAL_NAMES
 from abers.exceptions import ConfigError, ParameterError
 from abers.learners.river_adapters import USUAL
 from abers.stream.settings import LARGEST_TIME
 from abers_connectors.config import model as configuration
 from abers_connectors.config.sections import LimitsSection
 from abers_connectors.files.formats import scheme_of
-from abers_connectors.replay.column_names import USUAL_NAMES
 from abers_connectors.replay.found_columns import columns_of, label_columns_of
 from abers_connectors.replay.job import Job, unchecked_job
 from abers_connectors.replay.options import OptionsError, flag_of, given, keys_of

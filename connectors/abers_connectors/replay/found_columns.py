@@ -8,14 +8,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from abers.column_names import REQUIRED, USUAL_NAMES, usual_column
 from abers.exceptions import ParameterError, RecordError
 from abers.stream.fields import Fields, root
 from abers.stream.readers import number
-from abers_connectors.replay.column_names import REQUIRED, USUAL_NAMES, usual_column
+from abers.suggestions import closest
 from abers_connectors.replay.options import arguments, csv_of, flag_of, given
 from abers_connectors.sources.base import HasFields, SourceOptions
 from abers_connectors.sources.registry import is_rereadable, open_source
-from abers_connectors.suggestions import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,7 +16,7 @@ __all__ = ["column_notes", "unlabelled_notes"]
 
 
 def unlabelled_notes(records: int, unlabelled: int) -> Iterator[str]:
-    """Yield sentences on records whose labels are not known yet, of so many in all.
+    """Yield sentences on records without labels so far, of so many records.
 
     Examples
     --------

@@ -35,7 +35,7 @@ __all__ = ["open_input", "open_inputs"]
 
 
 def open_inputs(config: Config) -> Source:
-    """Return all inputs as the one stream that a processor reads; they must not be topics."""
+    """Return all inputs as the stream that a processor reads; they must not be topics."""
     first, second = config.input.observations, config.input.labels
     if first is None:
         raise ConfigError(["kafka: these are topics, not files; name a file with --from"])
@@ -63,7 +63,7 @@ def _remedy(config: Config, source: Source, fields: Fields) -> Callable[[str], s
 
 
 def _limits(config: Config, source: Source) -> dict[str, Any]:
-    """Return how far a row may be behind, and what is held to sort; none of what is read once."""
+    """Return how far a row may be behind, and what is kept to sort; nothing if it is read once."""
     bounds = Bounds(0, 0) if is_read_once(source) else Bounds()
     return {"lateness": config.limits.allowed_lateness, "bounds": bounds}
 

@@ -47,7 +47,7 @@ class Loss(NamedTuple):
     sentence: str
 
     def tells(self, of: Mapping[str, int]) -> bool:
-        """Return whether there is enough of which a share says something."""
+        """Return whether there is enough for a share to say something."""
         return _sum(of, self.whole) >= LEAST
 
     def text(self, of: Mapping[str, int], settings: Settings, delays: Sequence[int]) -> str | None:
@@ -156,7 +156,7 @@ LOSSES = (
 def loss_sentences(
     of: Mapping[str, int], settings: Settings, delays: Sequence[int]
 ) -> Iterator[str]:
-    """Yield the sentence of each kind of which too much is lost.
+    """Yield the sentence of each kind that loses too much.
 
     `of` are numbers of accounts, and `delays` those of late labels, in milliseconds.
     """

@@ -38,6 +38,7 @@ Period: TypeAlias = tuple[int, int]
 _DELAY = Lateness(observations=50)
 _COLUMN_FLAGS = {"model": "model-column", "segment": "segment-column"}
 _CHARACTERS = {"delimiter": (",", ";", "|", "\t"), "decimal": (".", ",")}
+_NAMES = {"\t": "tab"}
 _TABS = {"\\t": "\t", "tab": "\t"}  # as a shell passes them
 
 
@@ -77,7 +78,7 @@ class ReplayOptions(NamedTuple):
     from_: str | None = None
     since: str | None = None
     until: str | None = None
-    models: Sequence[str] = ()  # whose events are read; all if empty
+    models: Sequence[str] = ()  # to read; all if empty
     speed: str = "max"
     compare: str | None = None
     report: str | None = None
@@ -196,10 +197,11 @@ def csv_of(options: ReplayOptions) -> dict[str, Any]:
     """Return how CSV is read, as a source takes it; a ParameterError if no CSV is like that."""
     keys = keys_of(options)
     for one, allowed in _CHARACTERS.items():
-        given_ = keys.get(f"input.{one}", allowed[0])
-        if given_ not in allowed:
-            msg = f"--{one} {given_}: write one of {' '.join(allowed[:-1])} or {allowed[-1]}"
-            raise ParameterError(msg.replace("\t", "tab"))
+        value = keys.get(f"input.{one}", allowed[0])
+        if value not in allowed:
+            names = ", ".join(f'"{_NAMES.get(name, name)}"' for name in allowed)
+            msg = f"--{one} {value}: write one of {names}"
+            raise ParameterError(msg)
     return {one: keys[f"input.{one}"] for one in ("delimiter", "decimal") if f"input.{one}" in keys}
 
 

@@ -1,6 +1,6 @@
 """The pace of a replay: the speed at which the events happened, or a multiple of it.
 
-At speed 10, an event that happened 50 seconds after the first one is due 5 seconds after it. The
+At speed 10, an event that happened 50 seconds after the first is due 5 seconds after it. The
 pace keeps the order of the events. Nothing else in a replay depends on the clock.
 """
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Pace", "parse_speed"]
 
 _GROUPING_WINDOW = 0.02  # seconds; events that are due within them are yielded together
-_MIN_SLEEP = 1e-6  # seconds; some clocks do not resolve shorter ones
-_MAX_SLEEP = 3600.0  # seconds; the system refuses very long ones
+_MIN_SLEEP = 1e-6  # seconds; some clocks do not resolve shorter times
+_MAX_SLEEP = 3600.0  # seconds; the system refuses very long sleeps
 _WORK_INTERVAL = 0.25  # seconds of a sleep between two calls of other work
 _DAY = 24 * 3600 * 1000  # milliseconds, as event times
 _YEAR = 366 * _DAY
@@ -53,7 +53,7 @@ class Pace:
     """Yields events at a multiple of the speed at which they happened.
 
     Wrong event times do not stall a replay. An event that is more than a day ahead of all earlier
-    ones is due at once, unless the two events before it were far ahead too. A gap of more than a
+    events is due at once, unless the two events before it were far ahead too. A gap of more than a
     year is skipped.
     """
 

@@ -1,4 +1,4 @@
-"""A run whose models are shared out among several processes.
+"""A run with its models shared out among several processes.
 
 This process reads the source and writes the outputs, in the order of one process; workers do all
 that lies between. So the outputs are the same, to the bit, for any number of workers.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["ParallelRun"]
 
 _AT_ONCE = 131_072  # events: a model costs less where a batch has many events of it
-_AHEAD = 2  # rounds that workers have beside the one whose outputs are written
+_AHEAD = 2  # rounds that workers have besides that with outputs that are written
 
 
 class ParallelRun(BaseRun):

@@ -73,7 +73,7 @@ _MIN_RECORDS = 1000  # before the share of dead letters counts
 class DeadLetterLimit(NamedTuple):
     """How many dead letters end a run."""
 
-    stop: bool = False  # whether the first one stops the run
+    stop: bool = False  # whether the first stops the run
     ratio: float = 1.0  # largest ratio of dead letters to records
 
     def require(self, dead: Counter[str], records: int) -> None:
@@ -106,16 +106,16 @@ class WorkerNumbers(msgspec.Struct, frozen=True):
 class BaseRun(ABC):
     """A run; a context manager that closes the sinks, or discards them after an error.
 
-    The sinks have the names of `row_types`, of which predictions are required; the live ones, such
-    as standard output, are committed after every batch. `on_alarm` is called with each alarm as
-    JSON once its outputs are committed.
+    The sinks have the names of `row_types`; predictions are required. Live sinks, such as standard
+    output, are committed after every batch. `on_alarm` is called with each alarm as JSON once its
+    outputs are committed.
 
     Attributes
     ----------
     records
         Number of records read.
     unlabelled
-        Number of those whose labels are not known yet.
+        Number of those without a label so far.
     dead
         Numbers of dead letters by reason.
     alarms
@@ -147,7 +147,7 @@ class BaseRun(ABC):
         Raises
         ------
         RecordError
-            At a bad record, if the first one stops the run, or if the source cannot go on.
+            At a bad record, if the first stops the run, or if the source cannot go on.
         DeadLettersError
             If there are too many.
         """

@@ -21,7 +21,7 @@ _PLAIN = 0.001, 1e9  # outside, four decimals are too few or too many
 def score_labels(names: Iterable[str], *, briefly: bool = False) -> dict[str, str]:
     """Return the text of each score that is shown, in the same order.
 
-    Briefly, interval widths are left out, and a pinball loss beside a CRPS.
+    Briefly, interval widths are left out, and a pinball loss next to a CRPS.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def left_out(means: Means, labels: int) -> list[str]:
 
 
 def trusted(experts: Mapping[str, Mapping[str, float | None]]) -> str:
-    """Return which method has most weight; empty if none has any.
+    """Return which method has most weight; empty without any weight.
 
     Examples
     --------

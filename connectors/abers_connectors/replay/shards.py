@@ -78,8 +78,8 @@ class Shards:
         self._shard_of: dict[str, int] = {}
         self._sizes: list[list[int]] = []  # events of each shard, for each batch
         self._sent: deque[_Sent] = deque()
-        self._done = 0  # batches whose outputs were taken
-        self._finals: dict[int, Future[bytes]] = {}  # final states that were asked for
+        self._done = 0  # batches with outputs that were taken
+        self._finals: dict[int, Future[bytes]] = {}  # final states that were requested
 
     def close(self) -> None:
         """End the workers."""
@@ -101,8 +101,7 @@ class Shards:
         WorkerError
             If a worker ends again and again.
         RecordError
-            If there are more models than `max_models`, or the stream is another one when it is read
-            again.
+            If there are more models than `max_models`, or the stream differs when it is read again.
         """
         parts = []
         for shard, rows in self._sent[0].rows.items():
@@ -176,7 +175,7 @@ class Shards:
                 self._replace(shard, str(error))
 
     def _replace(self, shard: int, end: str) -> None:
-        """Start another worker, and let it process what the old one had of the batches so far."""
+        """Start another worker, and let it process what the old worker had of all batches."""
         while True:
             self._ends[shard] += 1
             models = [name for name, n in self._shard_of.items() if n == shard]

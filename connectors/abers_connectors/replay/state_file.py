@@ -1,9 +1,9 @@
 """The file with the state of a stopped run.
 
-It always has the last complete state; a new one replaces it in one step, once it is on the disk. A
-state continues only with the inputs and outputs that it was saved with, as its positions are in
+It always has the last complete state; a new state replaces it in one step, once it is on the disk.
+A state continues only with the inputs and outputs that it was saved with, as its positions are in
 them, and one run at a time has it. A run saves a state before it has outputs, so outputs without a
-state belong to a run whose state is lost, or to something else.
+state belong to a run that lost its state, or to something else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONTEXT = "a run over files"  # the inputs and outputs are in the position; the
 
 
 class StateFile:
-    """A snapshot of a processor on the disk, beside inputs and outputs by their configuration keys.
+    """A snapshot of a processor on the disk, with inputs and outputs by their configuration keys.
 
     The key seals the state; by default it is the value of ``ABERS_STATE_KEY``, or in `key_file`.
     """
@@ -124,7 +124,7 @@ class StateFile:
             file.discard()
             raise
 
-    def _position(self, blob: bytes) -> Any:  # noqa: ANN401 - whatever a snapshot holds
+    def _position(self, blob: bytes) -> Any:  # noqa: ANN401 - anything a snapshot holds
         try:
             return snapshot.read(blob, self._key, _CONTEXT).position
         except StateError:
@@ -140,7 +140,7 @@ class StateFile:
         for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
             left.unlink(missing_ok=True)
 
-    def _refuse_others(self, position: Any) -> None:  # noqa: ANN401 - whatever was saved
+    def _refuse_others(self, position: Any) -> None:  # noqa: ANN401 - anything was saved
         """Raise a StateError if the state was saved for other files."""
         before = _files(position)
         differing = [
@@ -182,7 +182,7 @@ def _has(path: str | None) -> bool:
     return any(Path(path).iterdir()) if Path(path).is_dir() else Path(path).stat().st_size > 0
 
 
-def _is_beginning(position: Any) -> bool:  # noqa: ANN401 - whatever a snapshot holds
+def _is_beginning(position: Any) -> bool:  # noqa: ANN401 - anything a snapshot holds
     """Return whether a state is from before its run read anything, so that it may be lost."""
     try:
         _files(position)
@@ -191,7 +191,7 @@ def _is_beginning(position: Any) -> bool:  # noqa: ANN401 - whatever a snapshot 
     return "source" in position and position["source"] is None
 
 
-def _files(position: Any) -> Mapping[str, str | None]:  # noqa: ANN401 - whatever was saved
+def _files(position: Any) -> Mapping[str, str | None]:  # noqa: ANN401 - anything was saved
     """Return the inputs and outputs of a position, or raise a StateError if it has none."""
     if not isinstance(position, dict) or position.get("layout") != _LAYOUT:
         msg = (

@@ -70,7 +70,7 @@ class Summary(msgspec.Struct, frozen=True):
     label_needs: list[str] = []  # how many labels allow which statement, where few came
     workers: Sequence[WorkerNumbers] = ()  # what each did, if there were several
     losses: Sequence[str] = ()  # of labels and predictions, a sentence each, with the remedy
-    unlabelled: int = 0  # records whose labels are not known yet
+    unlabelled: int = 0  # records without a label so far
     notes: Sequence[str] = ()  # on the labels and scores of the input, a sentence each
 
 
@@ -161,7 +161,7 @@ def expert_numbers(found: Mapping[str, Expert]) -> dict[str, dict[str, float | N
 
 
 def finite(means: Mapping[str, float] | None) -> Means | None:
-    """Return means with None for what is not finite; None if there are none."""
+    """Return means with None for what is not finite; None without means."""
     if means is None:
         return None
     return {name: mean if math.isfinite(mean) else None for name, mean in means.items()}

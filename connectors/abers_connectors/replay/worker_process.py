@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FinalState", "Processed", "WorkerEndError", "WorkerProcess"]
 
-_PROTOCOL = 5  # whose pickles hold arrays as they are
+_PROTOCOL = 5  # its pickles hold arrays as they are
 _PATIENCE = 5.0  # seconds for a worker to end
 
 
@@ -125,7 +125,7 @@ class WorkerProcess:
 
 
 def _context() -> ForkServerContext | SpawnContext:
-    """Return what starts workers; a fork would copy several threads, of which only one goes on."""
+    """Return what starts workers; a fork would copy several threads, and only one goes on."""
     if "forkserver" not in get_all_start_methods():
         return get_context("spawn")
     # A server that has imported this module forks the workers: each import would take longer.
@@ -162,6 +162,6 @@ def _encoded(error: Exception) -> bytes:
     try:
         found = pickle.dumps(error, _PROTOCOL)
         pickle.loads(found)  # noqa: S301 - our own
-    except Exception:  # noqa: BLE001 - whatever an error's class does
+    except Exception:  # noqa: BLE001 - anything an error's class does
         return pickle.dumps(RuntimeError(repr(error)), _PROTOCOL)
     return found

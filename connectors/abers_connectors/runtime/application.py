@@ -31,7 +31,7 @@ class Application(NamedTuple):
     """An application."""
 
     id: str  # also the name of the consumer group
-    inputs: Sequence[str]  # topics of observations and, if there is another one, of labels
+    inputs: Sequence[str]  # topics of observations and, if there is another, of labels
     changelog: str  # its topic
     settings: Settings
     outcomes: bool  # whether they are written
@@ -80,7 +80,7 @@ class Application(NamedTuple):
 
 
 def kafka_section(config: Config) -> KafkaSection:
-    """Return the section [kafka]; raises a ConfigError if there is none."""
+    """Return the section [kafka]; raises a ConfigError without it."""
     if config.kafka is None:
         raise ConfigError(["kafka: missing; a section [kafka] names the topics"])
     return config.kafka

@@ -130,7 +130,7 @@ class BackgroundSnapshotter:
             self._save(partition, offset, pieces())
         except ProcessCopyError as failure:
             error = str(failure)
-        except Exception as failure:  # noqa: BLE001 - whatever a disk or a storage raises
+        except Exception as failure:  # noqa: BLE001 - anything a disk or a storage raises
             error = f"{type(failure).__name__}: {failure}"
         finally:
             copy.close()

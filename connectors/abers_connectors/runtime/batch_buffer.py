@@ -29,7 +29,7 @@ class BatchLimits(NamedTuple):
     records: int  # of a full batch
     bytes: int  # of a full batch
     commit_interval: float  # from the first record of a batch to its end
-    max_task_idle: float  # wait for an input that has records, of which none arrives
+    max_task_idle: float  # wait for an input that has records, when none arrives
 
 
 @dataclass
@@ -55,7 +55,7 @@ class _TaskBuffer:
 class BatchBuffer:
     """The records of all tasks that were read and not yet processed.
 
-    The consumer pauses inputs that are far ahead of the other one. The clock is monotonic.
+    The consumer pauses inputs that are far ahead of the other. The clock is monotonic.
     """
 
     def __init__(

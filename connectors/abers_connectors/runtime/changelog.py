@@ -54,7 +54,7 @@ class ChangelogRecord(msgspec.Struct, array_like=True, frozen=True):
     inputs: bytes  # one byte a row: 0 for a record of observations, 1 for one of labels
     offsets: bytes  # a little-endian 64-bit integer a row
     dead: list[tuple[int, str]]  # row, and reason or "tombstone", where a record is no event
-    entry: JournalEntry | None  # of all other rows, which are events; None if there are none
+    entry: JournalEntry | None  # of all other rows, which are events; None without events
     partitions: int = 0  # number of each input's; 0 if it is unknown
 
 
@@ -101,7 +101,7 @@ class Assembler:
         """Add the value of the next record of the topic.
 
         Returns the changelog record that it completes, or None if more parts follow. Raises a
-        StateError if the value is damaged, of an unknown format, or not the next one.
+        StateError if the value is damaged, of an unknown format, or not the next.
         """
         part = _parse_part(value)
         self._require_next(part)
@@ -176,7 +176,7 @@ def _require_consistent(record: ChangelogRecord, number: int) -> None:
 def last_changelog_record(
     reader: Reader, log: TopicPartition, offsets: OffsetRange
 ) -> ChangelogRecord | None:
-    """Return the last intact record of a changelog partition; None if there is none."""
+    """Return the last intact record of a changelog partition; or None."""
     count = _TAIL
     while True:
         start = max(offsets.start, offsets.end - count)

@@ -64,11 +64,11 @@ class Checkpoint(
     omit_defaults=True,
     rename={"application_id": "app", "changelog_offset": "changelog", "next_offsets": "following"},
 ):
-    """How far a task has come; a snapshot stores it beside the state."""
+    """How far a task has come; a snapshot stores it with the state."""
 
     application_id: str
     partition: int
-    batch: int  # number of the next one
+    batch: int  # number of the next batch
     changelog_offset: int  # at which the changelog continues
     next_offsets: tuple[int, int]  # of observations and labels
     topic_ids: tuple[str, ...] = ()  # of the inputs, in the same order; none if they are unknown
@@ -76,7 +76,7 @@ class Checkpoint(
     counts: RecordCounts = RecordCounts()
 
     @classmethod
-    def from_position(cls, position: Any) -> Checkpoint:  # noqa: ANN401 - whatever a snapshot holds
+    def from_position(cls, position: Any) -> Checkpoint:  # noqa: ANN401 - anything a snapshot holds
         """Read the position of a snapshot; raises a StateError if it is not a checkpoint."""
         try:
             return msgspec.convert(position, cls)

@@ -1,7 +1,7 @@
 """Deserializer of the records of a batch to events.
 
-Records are decoded to raw columns together, whose bad cells refuse their records alone. If that
-fails, as a text cannot be decoded, each half is decoded, down to the one record that is bad. So a
+Records are decoded to raw columns together; a bad cell refuses its record alone. If that
+fails, as a text cannot be decoded, each half is decoded, down to the bad record. So a
 bad record costs a little time, and the result of the others does not depend on it. That also finds
 a record on which abers itself fails (see `poison`): decoding changes no state.
 """
@@ -89,10 +89,10 @@ class Deserializer:
     """Decodes observations and labels, as the configuration maps their fields.
 
     If the inputs have several `partitions`, a record needs a key, which brings a label to the
-    partition of its observation. `now` is the wall clock in milliseconds, for a service whose
-    records have just arrived: a producer with a wrong clock gives the record the same wrong time as
-    the event. The changelog keeps what was rejected because of it. The password of the schema
-    registry is in the environment.
+    partition of its observation. `now` is the wall clock in milliseconds, for a service with
+    records that have just arrived: a producer with a wrong clock gives the record the same wrong
+    time as the event. The changelog keeps what was rejected because of it. The password of the
+    schema registry is in the environment.
     """
 
     def __init__(
@@ -306,7 +306,7 @@ def _part(path: str) -> Callable[[Record], Any]:
 
     def header(record: Record) -> str | None:
         found = None
-        for key, value in record.headers:  # the last one counts, as in Kafka's own clients
+        for key, value in record.headers:  # the last counts, as in Kafka's own clients
             if key == name:
                 found = value
         return _text(found, f"header {name}")

@@ -70,7 +70,7 @@ class Maintenance:
         self._supervisor: Supervisor | None = supervisor
 
     def __call__(self, tasks: Sequence[StreamTask]) -> None:
-        """Do what is due: start a snapshot, report finished ones, update the status.
+        """Do what is due: start a snapshot, report finished snapshots, update the status.
 
         The worker calls this after each batch.
         """
@@ -93,7 +93,7 @@ class Maintenance:
     def _start_snapshot(
         self, snapshotter: BackgroundSnapshotter, tasks: Sequence[StreamTask]
     ) -> None:
-        """Start a snapshot of the task that needs it most, if none is running."""
+        """Start a snapshot of the task that needs it most, unless one is running."""
         due = [task for task in tasks if task.records_since_snapshot >= self._every]
         if not due or self._saving is not None or snapshotter.busy():
             return

@@ -27,7 +27,7 @@ __all__ = ["Key", "ModelIndex", "ModelStatus", "model_status", "worst_first"]
 Key: TypeAlias = tuple[str, str]
 """Model and segment."""
 
-_RENEWED = 1_000  # models whose evidence an update makes: about 30 ms
+_RENEWED = 1_000  # models with evidence that an update makes: about 30 ms
 _EXAMINED = 10_000  # models that an update examines for changes: about 10 ms
 
 
@@ -35,7 +35,7 @@ class ModelStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Model and segment as an entry of a list.
 
     The evidence is that of the test that is furthest above its threshold, or nearest to it. Without
-    tests there is none, and view and test are empty.
+    tests there is no evidence, and view and test are empty.
     """
 
     key: Key
@@ -51,7 +51,7 @@ class ModelStatus(msgspec.Struct, frozen=True, kw_only=True):
     def margin(self) -> float:
         """How far the strongest evidence is above its threshold, as a logarithm.
 
-        Evidence below 1 is none, so models without any are equal.
+        Evidence below 1 counts as no evidence, so models without any are equal.
         """
         return max(self.log_wealth, 0.0) - self.log_threshold if self.test else -math.inf
 

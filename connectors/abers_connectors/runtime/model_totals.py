@@ -28,7 +28,7 @@ TableKey: TypeAlias = tuple[str, str]
 """Name of a table, and its view or level if there are several."""
 
 BINS = 10
-"""Number of bins of equal width, closed on the left, the last one on both sides."""
+"""Number of bins of equal width, closed on the left, the last on both sides."""
 
 WIDTH_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Upper bounds of the buckets of interval widths."""

@@ -46,7 +46,7 @@ def require_same_partitions(reader: Reader, application: Application, expected: 
 
 
 def partition_counts(reader: Reader, topics: Iterable[str]) -> dict[str, int]:
-    """Return the number of partitions of topics, all of which must exist."""
+    """Return the number of partitions of topics; all must exist."""
     counts = {topic: reader.partition_count(topic) for topic in topics}
     if missing := [topic for topic, count in counts.items() if not count]:
         why = "or permission DESCRIBE on it is missing"

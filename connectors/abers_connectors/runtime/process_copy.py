@@ -1,7 +1,7 @@
 """A forked copy of the process that makes bytes and sends them to its parent.
 
 The copy uses nothing but its own two pipes: connections and files are the parent's, and locks that
-other threads held at the fork stay locked in it. It writes to as little memory as
+other threads had at the fork stay locked in it. It writes to as little memory as
 possible, since each page that it writes to is duplicated.
 """
 

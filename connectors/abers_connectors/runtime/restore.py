@@ -171,7 +171,7 @@ class Restorer:
         tick: Callable[[], None] = lambda: None,
         failed: Callable[[str], None] = lambda _: None,
     ) -> Iterator[CheckedSnapshot]:
-        """Check the snapshots of a partition, newest first; each is loaded when it is asked for.
+        """Check the snapshots of a partition, newest first; each is loaded when it is wanted.
 
         `offsets` are those of its changelog; `tick` and `failed` are as in `SnapshotStore.newest`.
         """
@@ -238,14 +238,14 @@ class Restorer:
                 task.changelog_written(changes[-1][0] + 1)
 
     def _require_topics(self, task: StreamTask, topics: tuple[str, ...]) -> None:
-        """Raise a StateError if an input is another topic than the one that the state has read."""
+        """Raise a StateError if an input is not the topic that the state has read."""
         before = task.checkpoint.topic_ids
         # A state may know none, or those of more or fewer inputs.
         for name, old, new in zip(self._application.inputs, before, topics, strict=False):
             if old and new and old != new:
                 msg = (
-                    f"topic {name} is not the one that the state has read: it was deleted and "
-                    f"made anew, or is another one (its id was {old}, and is {new}), so offsets "
+                    f"topic {name} is not the topic that the state has read: it was deleted and "
+                    f"made anew, or is another topic (its id was {old}, and is {new}), so offsets "
                     "mean other records. Start a new application (kafka.application_id) on it"
                 )
                 raise _OperatorError(msg)
@@ -253,7 +253,7 @@ class Restorer:
     def _require_offsets(self, task: StreamTask, committed: Sequence[int | None]) -> None:
         """Raise a StateError if the state is not at the committed offsets.
 
-        If there are none any more (brokers delete the offsets of a group that has had no members
+        If they are gone (brokers delete the offsets of a group that has had no members
         for some days), the changelog decides.
         """
         inputs = self._application.input_partitions(task.checkpoint.partition)

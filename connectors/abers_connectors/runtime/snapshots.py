@@ -1,8 +1,8 @@
 """Store of the snapshots of tasks, in a folder or in a bucket.
 
 A snapshot is written under another name and then renamed, so that a reader finds all of it or
-nothing. A snapshot is never removed in favour of an older one, since a process that was replaced
-may still write.
+nothing. A snapshot is never removed in favour of an older snapshot, since a process that was
+replaced may still write.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SnapshotStore:
         self._storage, self.app, self._keep = Storage(url, timeout), app, keep
 
     def save(self, partition: int, offset: int, pieces: bytes | Iterable[Piece]) -> str:
-        """Save a snapshot, remove the oldest ones of its task, and return its name.
+        """Save a snapshot, remove the oldest of its task, and return its name.
 
         If the pieces raise, nothing is saved. If it cannot be written, that is an OSError, and the
         earlier snapshots remain.
@@ -79,7 +79,7 @@ class SnapshotStore:
         *,
         oldest: bool = False,
     ) -> Iterator[tuple[str, bytes]]:
-        """Yield name and bytes of a task's snapshots, newest first, each when it is asked for.
+        """Yield name and bytes of a task's snapshots, newest first, each when it is wanted.
 
         `tick` is called whenever a part was read, and may raise to stop. A snapshot that cannot be
         read is skipped, as is a folder that cannot be listed, and `failed` is called with a
@@ -93,7 +93,7 @@ class SnapshotStore:
         for one in reversed(stored) if oldest else stored:
             try:
                 blob = _whole(self._storage.read(one.name), tick)
-            except FileNotFoundError:  # removed meanwhile, for a newer one
+            except FileNotFoundError:  # removed meanwhile, for a newer snapshot
                 continue
             except OSError as error:
                 failed(f"snapshot {one.name} cannot be read and is skipped: {error}")
@@ -112,7 +112,7 @@ class SnapshotStore:
         return [one for number in numbers for one in self._of(number)]
 
     def of_only_application(self) -> SnapshotStore:
-        """Return the snapshots of the only application that has some here, if it is another one.
+        """Return the snapshots of the only application that has some here, if it is another.
 
         Raises a ParameterError if several others have some.
         """
@@ -131,7 +131,7 @@ class SnapshotStore:
         return found[0] if found else self
 
     def remove(self, partition: int, *, but: int | None = None) -> None:
-        """Remove the snapshots of a task, except the one of an offset."""
+        """Remove the snapshots of a task, except that of an offset."""
         for one in self._of(partition):
             if one.offset != but:
                 self._storage.remove(one.name)

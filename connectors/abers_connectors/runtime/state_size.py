@@ -1,4 +1,4 @@
-"""Estimate of the memory that a state takes, by the formula of docs/operations.md."""
+"""Estimate of the memory that a state takes, by the formula of docs/deploy.md."""
 
 from __future__ import annotations
 

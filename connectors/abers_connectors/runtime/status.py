@@ -46,7 +46,7 @@ class StatusView:
     ready: bool  # all assigned tasks run
     joined: bool  # the process is in its consumer group
     assigned: list[int]  # partitions
-    restored: list[int]  # partitions whose tasks are restored
+    restored: list[int]  # partitions with tasks that are restored
     hints: list[str]  # warnings for the operator, a sentence each
     counts: Counters
     gauges: dict[int, TaskGauges]  # by partition
@@ -102,7 +102,7 @@ class Status:
         self.not_ready_reason: str | None = None
         """Why the service is not ready although it is in its group; a sentence."""
         self.snapshot_every: int | None = None
-        """Records after which a task saves a snapshot; None if there is no store of them."""
+        """Records after which a task saves a snapshot; None without a store."""
         self.session_timeout = session_timeout
         """Seconds after which the brokers remove a process that does not answer."""
         self._stall_timeout = stall_timeout
@@ -134,7 +134,7 @@ class Status:
         self._on_progress(doing)
 
     def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Record a new assignment, of which no task is restored yet."""
+        """Record a new assignment; no task of it is restored yet."""
         with self._lock:
             mine = self._assigned = {partition for _, partition in partitions}
             self._restored = set()

@@ -50,7 +50,7 @@ class Storage:
     MissingExtraError
         If fsspec, or the library that it needs for this URL, is not installed.
     ParameterError
-        If fsspec does not know such a URL.
+        If fsspec does not know the scheme of the URL.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Storage:
         return str(self._call(self._open)[1]).rstrip("/")
 
     def entries(self, folder: str) -> list[dict[str, Any]]:
-        """List a folder, with name, type and size; empty if there is none."""
+        """List a folder, with name, type and size; empty without one."""
 
         def list_folder() -> list[dict[str, Any]]:
             files, _ = self._open()
@@ -88,7 +88,7 @@ class Storage:
             return []
 
     def read(self, name: str) -> Iterator[bytes]:
-        """Read a file in pieces, each when it is asked for."""
+        """Read a file in pieces, each when it is wanted."""
         file = self._call(lambda: self._open()[0].open(name, "rb", block_size=_PIECE))
         try:
             while piece := self._call(lambda: bytes(file.read(_PIECE))):

@@ -45,7 +45,7 @@ class StreamTask:
         self.records_since_snapshot = 0
         """Records that were applied since the task was created or its last snapshot began."""
         self.records_to_replay = 0
-        """Records that were applied since the newest snapshot of which this process knows."""
+        """Records that were applied since the newest snapshot that this process knows."""
 
     @property
     def accounts(self) -> dict[str, int]:

@@ -69,7 +69,7 @@ class TimestampMerge:
         return len(self._queues[which]), sum(self._sizes[which])
 
     def missing(self) -> int | None:
-        """Return the input that the records of the other one wait for; None if none does."""
+        """Return the input that the records of the other wait for, or None."""
         filled = [*map(bool, self._queues)]
         return filled.index(False) if any(filled) and not all(filled) else None
 

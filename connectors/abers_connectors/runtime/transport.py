@@ -103,11 +103,11 @@ class Record(Protocol):
 
     @property
     def timestamp(self) -> int:
-        """Timestamp in milliseconds; -1 if there is none."""
+        """Timestamp in milliseconds; -1 without one."""
 
     @property
     def key(self) -> bytes | None:
-        """Key; None if there is none."""
+        """Key, or None."""
 
     @property
     def value(self) -> bytes | None:
@@ -119,7 +119,7 @@ class Record(Protocol):
 
 
 class BadHeaders(tuple[tuple[str, bytes | None], ...]):
-    """The headers of a record of which a name is not UTF-8; they are lost, so it is empty."""
+    """The headers of a record with a name that is not UTF-8; they are lost, so it is empty."""
 
     __slots__ = ()
 
@@ -235,7 +235,7 @@ class Reader(Protocol):
     """Reads partitions without being a member of the group."""
 
     def partition_count(self, topic: str) -> int:
-        """Return the number of partitions of a topic; 0 if there is no such topic."""
+        """Return the number of partitions of a topic; 0 if there is no topic."""
 
     def topic_ids(self, topics: Sequence[str]) -> tuple[str, ...]:
         """Return the ids of topics, which those made anew do not share; "" where it is unknown."""
@@ -250,7 +250,7 @@ class Reader(Protocol):
         """Return the offset before which all transactions have ended."""
 
     def offset_for_time(self, partition: TopicPartition, time: int) -> int | None:
-        """Return the first offset whose record is of a time or later; None if there is none."""
+        """Return the first offset of a record of a time or later, or None."""
 
     def read(self, partition: TopicPartition, start: int, end: int) -> Iterator[Sequence[Record]]:
         """Yield the committed records of a range of offsets, waiting for them.
@@ -277,14 +277,14 @@ class Transport(Protocol):
         timeout: float,
         compression: str,
     ) -> Producer:
-        """Open a producer, which fences any earlier one of the same transactional id.
+        """Open a producer, which fences any earlier producer of the same transactional id.
 
         Parameters
         ----------
         transactional_id
             Its identity.
         topics, group
-            The topics that it writes, and the group whose offsets it commits.
+            The topics that it writes, and the group of the offsets that it commits.
         timeout
             Seconds after which the broker aborts a transaction that is left open.
         compression

@@ -3,8 +3,8 @@
 The state in memory is valid only while commits succeed and the partitions stay assigned. After an
 aborted transaction the worker discards all tasks, and restores them from what is committed. It does
 the same after an unexpected error on a batch (see `poison`). After a
-rebalance it restores the tasks that are assigned then, one after the other; the restored ones go on
-while the others are restored. It never retries a batch in memory.
+rebalance it restores the tasks that are assigned then, one after the other; the restored tasks go
+on while the others are restored. It never retries a batch in memory.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _log = logging.getLogger(__name__)
 
 _NO_EPOCH = -1  # differs from all epochs, so that the next turn restores the tasks
 
-_MOST_UNDECODED = 1_000  # records, if none was ever decoded: the mapping is wrong, not a record
-_POLLED_BATCHES = 4  # batches whose records one poll may return
-_NAMED = 3  # tasks whose records a message names, so that it fits into a pipe at once
+_MOST_UNDECODED = 1_000  # records; if all were undecodable, the mapping is wrong, not a record
+_POLLED_BATCHES = 4  # batches of records that one poll may return
+_NAMED = 3  # tasks with records that a message names, so that it fits into a pipe at once
 
 
 class Worker:

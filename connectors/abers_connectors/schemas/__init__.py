@@ -1,1 +1,1 @@
-"""Record formats whose schemas are in a schema registry."""
+"""Record formats with schemas in a schema registry."""

@@ -55,7 +55,7 @@ def avro_decoder(
         body.seek(HEAD)
         try:
             found: Any = schemaless_reader(body, writer, None)
-        except EOFError:  # whose message may have the address of an object
+        except EOFError:  # its message may have the address of an object
             _refuse("ends too early")
         except Exception as error:  # noqa: BLE001 - many kinds
             _refuse(f"cannot be decoded ({str(error) or type(error).__name__})")
@@ -69,7 +69,7 @@ def avro_decoder(
 
 
 def _refuse(problem: str) -> NoReturn:
-    detail = f"by its schema the Avro body {problem}; write it with the schema whose id it has"
+    detail = f"by its schema the Avro body {problem}; write it with the schema of its id"
     raise BadRecordError("bad-avro", detail) from None
 
 

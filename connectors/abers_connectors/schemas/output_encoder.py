@@ -64,7 +64,7 @@ def registered_encoder(
 
 
 def output_encoder(name: TopicFormat, kind: type[msgspec.Struct], number: int) -> Encoder:
-    """Return the encoder of a type of outputs whose schema has an id."""
+    """Return the encoder of a type of outputs with a schema that has an id."""
     for module in EXTRAS.get(name, ()):
         extra(module, f'output.format = "{name}"', name)
     fields = output_fields(kind)
@@ -85,7 +85,7 @@ def _text(name: TopicFormat, type_name: str, fields: Sequence[OutputField]) -> s
 
 
 def _values(kind: type[msgspec.Struct], fields: Sequence[OutputField]) -> Callable[[Any], Any]:
-    """Return a function that returns the values of a row by name, nested ones as JSON text."""
+    """Return a function that returns the values of a row by name, nested values as JSON text."""
     tag = {fields[0].name: kind.__struct_config__.tag}
     nested = [one.name for one in fields if one.kind == "json"]
 

@@ -1,7 +1,7 @@
 """Schemas of outputs: one description of their fields, written as Avro, Protobuf and JSON Schema.
 
 A new version of a type of outputs may only add fields that have a default, at its end: then readers
-of the old schema read new records, and readers of the new one read old records. The number of a
+of the old schema read new records, and readers of the new schema read old records. The number of a
 field in Protobuf is its place.
 """
 

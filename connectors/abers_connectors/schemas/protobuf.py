@@ -62,7 +62,7 @@ def protobuf_decoder(
         except (DecodeError, ValueError, ArithmeticError, RecursionError) as error:
             detail = (
                 f"by its schema the Protobuf body cannot be decoded ({error}); write it with the "
-                "schema whose id it has"
+                "schema of its id"
             )
             raise BadRecordError("bad-protobuf", detail) from None
 

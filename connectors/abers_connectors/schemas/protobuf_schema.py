@@ -1,6 +1,6 @@
 """Message types of a Protobuf file, without generated code.
 
-The compiler runs in a process of its own, whose time, memory and output are bounded. It reads only
+The compiler runs in a process of its own, with bounded time, memory and output. It reads only
 what it is given, and the files that need no reference: those of google.protobuf, google.type and
 confluent, which every serializer of Confluent knows. A schema cannot replace these.
 """
@@ -67,7 +67,7 @@ class ProtoFile:
                 msg = f"is not a valid Protobuf file: {error}"
                 raise UnusableSchemaError(msg) from None
         self._file = files.file[-1]
-        # Of the widest message type: a message takes memory for all, also if none is set.
+        # Of the widest message type: a message takes memory for all, set or not.
         self.most_fields = max(map(_most_fields, files.file))
 
     def message_type(self, indexes: Sequence[int]) -> type[Message]:

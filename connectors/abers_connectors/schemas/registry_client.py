@@ -38,19 +38,19 @@ T = TypeVar("T")
 
 _MAX_BYTES = 4 << 20  # of an answer
 _PAUSE = 0.25  # seconds between two attempts
-_SHARE = 0.5  # of the time-out that one attempt may take, so that there is another one
+_SHARE = 0.5  # of the time-out that one attempt may take, so that there is another
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _CONTENT = {"Content-Type": _MEDIA_TYPE}
 _MAX_ID = 2**31 - 1  # also of versions
 _OK, _NOT_FOUND, _ERROR = 200, 404, 500
 _NO_LOGIN = {401, 403}
-_RETRIED = {408, 429}  # beside all errors of a server
+_RETRIED = {408, 429}  # besides all errors of a server
 _MISSING = range(40400, 40500)  # codes in the body, which no other server's 404 has
 _MAX_CHARACTERS = 1000  # of what the registry says
 
 
 class SchemaReference(msgspec.Struct, frozen=True):
-    """A schema that another one imports, by the name that it has there."""
+    """A schema that another schema imports, by the name that it has there."""
 
     name: str
     subject: str
@@ -84,7 +84,7 @@ class _Refusal(NamedTuple):
 
 
 class _FaultError(Exception):
-    """An answer that is none of a registry that works."""
+    """An answer that no working registry gives."""
 
 
 class SchemaRegistry:
@@ -107,7 +107,7 @@ class SchemaRegistry:
 
     def schema(self, number: int) -> RegisteredSchema | None:
         """Return the schema of an id; None if the registry does not know it, or refuses to say."""
-        # Some registries answer an id that is none of theirs as a page that they do not have.
+        # Some registries answer an unknown id as a page that they do not have.
         return self._known(f"/schemas/ids/{number}") if number <= _MAX_ID else None
 
     def version(self, subject: str, version: int) -> RegisteredSchema | None:
@@ -123,7 +123,7 @@ class SchemaRegistry:
         earlier versions.
         """
         body = msgspec.json.encode(schema)
-        # Whoever may write there may have registered it before.
+        # Another writer may have registered it before.
         if (known := self._find(_path(subject), _Identity, body)) is not None:
             return known.id
         found = self._ask(f"{_path(subject)}/versions", _Identity, body)
@@ -133,7 +133,7 @@ class SchemaRegistry:
         return found.id
 
     def _known(self, path: str) -> RegisteredSchema | None:
-        """Return a schema. Whoever wrote its id or name may not stop a service by a refusal."""
+        """Return a schema. The writer of its id or name must not stop a service by a refusal."""
         found = self._ask(path, RegisteredSchema, None)
         return None if isinstance(found, _Refusal) else found
 
@@ -148,7 +148,7 @@ class SchemaRegistry:
         raise ConfigError([msg])
 
     def _ask(self, path: str, kind: type[T], body: bytes | None) -> T | _Refusal:
-        """Ask until a working registry answers; a BrokerError is raised if none does in time.
+        """Ask until a working registry answers; a BrokerError is raised if it takes too long.
 
         A registry that refuses the login is a ConfigError.
         """

@@ -45,8 +45,8 @@ class SchemaCache(Generic[T]):
 
     `compiled` compiles a schema, or raises an UnusableSchemaError; any other error of its own is
     logged, and its schema is unusable, too. If the registry is away, or this machine has no room to
-    compile, a BrokerError is raised if `stop`; otherwise the records whose schemas are not known
-    are bad, and the registry is not asked for some seconds. A ConfigError is raised if the registry
+    compile, a BrokerError is raised if `stop`; otherwise the records of unknown schemas are bad,
+    and the registry gets no request for some seconds. A ConfigError is raised if the registry
     refuses the login. No other error is raised, whatever producers and the registry send.
     """
 

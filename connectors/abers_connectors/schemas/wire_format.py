@@ -65,7 +65,7 @@ def message_indexes(raw: bytes) -> tuple[tuple[int, ...], int]:
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """Read a signed number in zigzag form; return it, and where the next one begins."""
+    """Read a signed number in zigzag form; return it, and where the next begins."""
     found = 0
     for shift, byte in enumerate(raw[at : at + _MAX_VARINT_BYTES]):
         found |= (byte & 0x7F) << (7 * shift)

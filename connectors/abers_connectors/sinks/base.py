@@ -74,7 +74,7 @@ class SinkOptions:
         Where to continue a resumable output: what came later is removed. Without a position an
         old file is replaced.
     derived
-        Whether the name is derived from another one, so that a link there is not followed.
+        Whether the name is derived from another, so that a link there is not followed.
     """
 
     format: str | None = None
@@ -100,7 +100,7 @@ class LazySink(Sink):
         self._sink.write(rows)
 
     def commit(self) -> Position | None:
-        """Commit the rows; return None if there are none."""
+        """Commit the rows; return None without rows."""
         return None if self._sink is None else self._sink.commit()
 
     def close(self) -> None:

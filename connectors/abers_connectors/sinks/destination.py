@@ -1,6 +1,6 @@
 """Destinations of bytes: a file that appears when complete, one that grows, or a stream.
 
-A `WholeFile` is either the old file or the complete new one. An `AppendedFile` has the committed
+A `WholeFile` is either the old file or the complete new file. An `AppendedFile` has the committed
 bytes and perhaps more, which are cut off when it is opened at a position. Bytes written to standard
 output, a pipe or a device (`OutputStream`) cannot be undone.
 """
@@ -73,7 +73,7 @@ def _target(path: str, *, derived: bool = False) -> Path:
 
 
 def require_directory(path: str, parent: Path) -> None:
-    """Raise a ParameterError for an output whose directory is missing."""
+    """Raise a ParameterError for an output without its directory."""
     if not parent.is_dir():
         msg = f"output {path}: there is no directory {parent}; create it first"
         raise ParameterError(msg)
@@ -117,9 +117,9 @@ class OutputStream:
 
 
 class WholeFile:
-    """A file that appears under its name when it is complete; an old one keeps its permissions.
+    """A file that appears under its name when it is complete; an old file keeps its permissions.
 
-    Only the owner may read a new `private` file. If the path is `derived` from another one, a link
+    Only the owner may read a new `private` file. If the path is `derived` from another, a link
     there is replaced, not followed.
     """
 
@@ -159,7 +159,7 @@ class WholeFile:
 class AppendedFile:
     """A file that grows, and is cut to the position of its last commit when it is opened.
 
-    Without a position the file begins empty. If the path is `derived` from another one, a link
+    Without a position the file begins empty. If the path is `derived` from another, a link
     there is refused. A StateError is raised if the file is shorter than the position says, or
     differs there.
     """
@@ -192,7 +192,7 @@ class AppendedFile:
         self.size += len(data)
 
     def commit(self) -> Position:
-        """Make all bytes durable; return their number, and a hash of the last ones."""
+        """Make all bytes durable; return their number, and a hash of the last bytes."""
         with named_errors(self._name):
             _sync(self._file)
         return {"bytes": self.size, "last": last_block(self._target, self.size)}
@@ -222,7 +222,7 @@ def named_errors(path: str) -> Iterator[None]:
 
 
 def _mode(target: Path, *, private: bool) -> int | None:
-    """Return the permissions of a file; None for the default ones."""
+    """Return the permissions of a file; None for the default."""
     with suppress(FileNotFoundError):
         return stat.S_IMODE(target.stat().st_mode)
     return 0o600 if private else None

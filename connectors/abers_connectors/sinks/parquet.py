@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ParquetDirectorySink", "ParquetFileSink", "open_parquet"]
 
 _GROUP = 100_000  # rows of a row group
-_SOUGHT = ("time", *REPEATED)  # columns by whose minimum and maximum readers skip row groups
+_SOUGHT = ("time", *REPEATED)  # columns with a minimum and maximum by which readers skip row groups
 
 
 def open_parquet(path: str, row_type: type[msgspec.Struct], options: SinkOptions) -> Sink:
@@ -103,7 +103,7 @@ class ParquetDirectorySink(Sink):
 
     The directory is created if it is missing. Files after the position of the last commit are
     removed; without a position, all are. A StateError is raised if there are fewer files than the
-    position says, or the last one differs.
+    position says, or the last differs.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The registry of sinks, by name.
 
 A sink is named by a path with a suffix (".jsonl", ".csv", ".parquet", the first two also with ".gz"
-or ".zst"), by "-" for standard output, or by a URL whose scheme is registered. A new sink is a
+or ".zst"), by "-" for standard output, or by a URL with a registered scheme. A new sink is a
 module and one line in `SINKS`; a user's package calls `SINKS.register`.
 """
 
@@ -41,8 +41,8 @@ def open_sink(
 ) -> Sink:
     """Open the sink of a name (a path, "-", or a URL) for rows of a type.
 
-    A ParameterError is raised if the name is unknown, names Parquet as a stream, or there is no
-    such directory; a StateError, if the output has less than the position says.
+    A ParameterError is raised if the name is unknown, names Parquet as a stream, or the directory
+    is missing; a StateError, if the output has less than the position says.
     """
     if options.format is None:
         options = replace(options, format=default_format(name))

@@ -27,7 +27,7 @@ _QUEUED = 100  # alarms
 _TIMEOUT = 10.0  # seconds of an attempt
 _PAUSES = (1.0, 5.0, 30.0)  # seconds before further attempts
 _END = 5.0  # seconds for queued alarms when the process ends
-_RETRIED = {408, 425, 429}  # beside all errors of a server
+_RETRIED = {408, 425, 429}  # besides all errors of a server
 _ERROR = 500
 _SENT = range(200, 300)
 
@@ -36,7 +36,7 @@ class Webhook:
     """Posts alarms to a URL in a thread of its own.
 
     `count` is called with the result of each alarm: "sent", "failed", or "dropped" from a full
-    queue. An attempt may take `timeout` seconds; `pauses` are the seconds before further ones.
+    queue. An attempt may take `timeout` seconds; `pauses` are the seconds before further attempts.
     """
 
     def __init__(

@@ -38,9 +38,9 @@ class ArrivalLog:
     remedy
         Returns how to sort the input, from the text of a row that is out of order.
     lateness
-        Milliseconds that a row may be behind an earlier one.
+        Milliseconds that a row may be behind an earlier row.
     bounds
-        Bytes that are held: before the order is known, and to sort the rows.
+        Bytes that are kept: before the order is known, and to sort the rows.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ArrivalLog:
         self._sorted = OrderedSource(
             source, remedy, lateness=lateness, counted="all", bounds=bounds
         )
-        self._sorts, self._delivered = False, 1.0  # share of what is held
+        self._sorts, self._delivered = False, 1.0  # share of what is kept
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield the batches after a position; a RecordError if they cannot be sorted."""
@@ -81,7 +81,7 @@ class ArrivalLog:
         return None if share is None else share * self._delivered
 
     def _beginning(self, reading: Iterator[Batch]) -> tuple[list[Batch], Exception | None]:
-        """Return the batches that are held until the order is known, and what ended the reading."""
+        """Return the batches that are kept until the order is known, and what ended the reading."""
         held: list[Batch] = []
         size = 0
         try:

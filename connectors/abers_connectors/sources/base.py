@@ -69,7 +69,7 @@ class Batch:
     position: Position  # after the batch
     records: int  # number of records read for the batch, without blank lines
     origin: Callable[[int], Origin]  # of the event of a row; it keeps the texts in memory
-    unlabelled: int = 0  # records whose labels are not known yet
+    unlabelled: int = 0  # records without a label so far
 
 
 class Source(Protocol):
@@ -91,7 +91,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class HasFields(Protocol):
-    """A source whose first record can be read before its schema is known."""
+    """A source with a first record that can be read before its schema is known."""
 
     def first_fields(self) -> Sequence[str] | None:
         """Return the fields of the first record: none if it is bad; None if there is no record."""
@@ -154,7 +154,7 @@ def batch_of(
 
 
 def resume_point(at: Position | None, known: Position | None) -> Position | None:
-    """Return a position to continue from, with a later one up to which the source was read.
+    """Return a position to continue from, with a later position up to which the source was read.
 
     A source that is read again from an earlier position compares what lies between with what it
     read before, if its positions have a digest.

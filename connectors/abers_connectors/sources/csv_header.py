@@ -1,4 +1,4 @@
-"""What is wrong with a header of CSV, as a sentence that says how to fix it.
+"""The fault of a header of CSV, as a sentence that says how to fix it.
 
 Records that are all bad for one reason are an error of the file.
 """
@@ -44,7 +44,7 @@ def require_fit(name: str, line: str, header: Sequence[str], sizes: Iterable[int
     line, header
         The first line, and the names in it.
     sizes
-        Numbers of fields of the first records; None of one that is unreadable.
+        Numbers of fields of the first records; None for an unreadable record.
     """
     found = [*sizes]
     if len(found) < _ENOUGH or len({*found}) > 1 or found[0] in {None, 1, len(header)}:

@@ -1,7 +1,7 @@
 """The Parquet files of a folder, a pattern or a bucket, as they are when they are listed.
 
 Files that are added later are not read. Names that begin with "_" or "." are those of files that
-are being written, and of marks beside them, as in Spark and Hive.
+are being written, and of marks next to them, as in Spark and Hive.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def files_of_name(name: str) -> FileList:
     Raises
     ------
     ParameterError
-        If there is none.
+        If there are no files.
     MissingExtraError
         If the library of a bucket is not installed.
     RecordError

@@ -1,8 +1,8 @@
 """A labelled stream replayed with delayed labels.
 
 A label is released before the first observation that comes late enough. A position does not store
-the pending labels: a resumed stream reads them again, from the oldest observation whose label is
-pending.
+the pending labels: a resumed stream reads them again, from the oldest observation with a pending
+label.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _START: Position = {"at": None, "known": None, "events": 0, "bad": 0, "out": 0}
 class DelayedLabels:
     """Observations, and the label of each after a delay.
 
-    A label is released after `count` further observations of its model, with the time of the last
-    one, so that it does not depend on other models; or `span` milliseconds of event time after its
+    A label is released after `count` further observations of its model, with the time of the last,
+    so that it does not depend on other models; or `span` milliseconds of event time after its
     observation, with that time; or without either at its own time, which each record has. Labels
     that are pending at the end are released there. If the stream has grown when it is resumed, the
-    others follow. An observation whose label is not known yet has none.
+    others follow. An observation without a known label has none.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class DelayedLabels:
         return DelayedLabels(part, count=self._count, span=self._span)
 
     def first(self) -> Batch | None:
-        """Return the first observations as they are read, with their labels; None if none is."""
+        """Return the first observations as they are read, with their labels, or None."""
         return next(unordered(self._source).batches(), None)
 
     def fraction(self) -> float | None:
@@ -107,7 +107,7 @@ class DelayedLabels:
         return Batch(found, moved, position, len(rows) + len(bad), origin, unknown)
 
     def _origin_of_label(self, events: Events) -> Callable[[int], Origin]:
-        """Return the origins of labels; the texts of their observations are no longer held."""
+        """Return the origins of labels; the texts of their observations are no longer kept."""
 
         def origin(row: int) -> Origin:
             event = events[row]

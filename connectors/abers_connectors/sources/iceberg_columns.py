@@ -24,7 +24,7 @@ class IcebergTable(NamedTuple):
     """What is pinned of a table, in types of PyIceberg."""
 
     schema: Any
-    names: Any  # mapping of names to ids, for files without ids; None if there is none
+    names: Any  # mapping of names to ids, for files without ids, or None
     version: int  # of the format
 
     @property

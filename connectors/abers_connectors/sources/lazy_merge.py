@@ -1,4 +1,4 @@
-"""Many inputs merged by event time, of which few are open at once.
+"""Many inputs merged by event time; few are open at once.
 
 The least event time of each input is known before it is opened. An input is opened when the merge
 reaches that time, and closed at its end, so memory depends on how many overlap in time.

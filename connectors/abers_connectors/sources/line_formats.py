@@ -61,7 +61,7 @@ class JsonLinesFormat:
         self._decode = msgspec.json.Decoder(dict[str, Any]).decode
 
     def records(self, blocks: Iterable[list[RawLine]]) -> Iterator[RawRecords]:
-        """Yield each line as a record, blank ones included."""
+        """Yield each line as a record, blank lines included."""
         number = 1
         for block in blocks:
             yield RawRecords(range(number, number + len(block)), block)
@@ -230,7 +230,7 @@ class CsvFormat:
         yield RawRecords(numbers, raws)
 
     def _sizes(self, raws: Sequence[RawLine]) -> list[int | None]:
-        """Return the number of fields of each record; None of one that is unreadable."""
+        """Return the number of fields of each record; None for an unreadable record."""
         try:
             rows = self._rows(map(bytes.decode, raws))  # type: ignore[arg-type]
         except (TypeError, ValueError, csv.Error):

@@ -1,6 +1,6 @@
 r"""Lines of text from chunks of bytes, none longer than allowed.
 
-No more than one chunk and one line of the allowed length is held; of a longer line only the head
+No more than one chunk and one line of the allowed length is kept; of a longer line only the head
 and the length are kept. A file that is not UTF-8 text is an error, because its lines would all be
 bad records or, without any \n, a header. A growing file may still become text.
 """

@@ -41,9 +41,9 @@ _START: Position = {"at": None, "known": None, "clock": _BEFORE_ALL, "events": 0
 class MergedSource:
     """Inputs merged by event time.
 
-    An event that is behind an earlier one of its input comes right behind it. A batch or two of
-    each input is held in memory, and more only where an input has very many events of the same
-    time, whose order is known after the last of them.
+    An event that is behind an earlier event of its input comes right behind it. A batch or two of
+    each input is in memory, and more only where an input has very many events of the same
+    time: their order is known after the last of them.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
@@ -64,7 +64,7 @@ class MergedSource:
                 yield merged(taken, {"inputs": [one.position() for one in inputs]})
 
     def first(self) -> Batch | None:
-        """Return the first batch of the first input, as it is read; None if there is none."""
+        """Return the first batch of the first input, as it is read, or None."""
         return next(unordered(self._sources[0]).batches(), None)
 
     def within(self, part: Part) -> MergedSource:
@@ -80,7 +80,7 @@ class MergedSource:
 
 @dataclass(slots=True)
 class _PendingBatch:
-    """A batch of which so many events and bad records are delivered."""
+    """A batch, and how many of its events and bad records are delivered."""
 
     batch: Batch
     times: Times

@@ -1,7 +1,7 @@
 """A source in the order of event time: sorted where it fits in memory, and refused where not.
 
 A source is read ahead before its first batch is delivered, so that a file of usual size is sorted
-as a whole. A longer one that is in order costs no more memory than this. A row
+as a whole. A longer file that is in order costs no more memory than this. A row
 out of order that comes later, or in what can be read only once, is an error that says how to sort.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Bounds", "OrderedSource", "batch_bytes", "part_of", "unordered"]
 
 _BEFORE_ALL = -(2**63)
-_ROW_BYTES = 400  # of a row that is held, besides its text: about what its objects take
+_ROW_BYTES = 400  # of a row that is kept, besides its text: about what its objects take
 _PIECE = 16_384  # events of a batch that was sorted
 _START: Position = {
     "at": None,
@@ -44,11 +44,11 @@ _START: Position = {
 
 
 Counted: TypeAlias = Literal["observations", "labels", "all"]
-"""The rows of a source whose order counts."""
+"""The rows of a source that count for the order."""
 
 
 class Bounds(NamedTuple):
-    """Bytes that are held: before it is known whether the rows are in order, and to sort them.
+    """Bytes that are kept: before it is known whether the rows are in order, and to sort them.
 
     The first is what any replay may take, about 130,000 rows of usual length; the second what is
     there on any machine that has so large a file, about two million rows.
@@ -59,7 +59,7 @@ class Bounds(NamedTuple):
 
 
 class OrderedSource:
-    """A source whose rows are in the order of event time; equal times keep their order.
+    """A source with rows in the order of event time; equal times keep their order.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class OrderedSource:
     remedy
         Returns how to sort the input, from the text of a row that is out of order.
     lateness
-        Milliseconds that a row may be behind an earlier one: then the order stays as it is.
+        Milliseconds that a row may be behind an earlier row: then the order stays as it is.
     counted
         The rows that must be in order. Labels among observations may come when they come; of all
         rows that are sorted, observations are first at equal times, so that a label finds its own.
     bounds
-        How much is held.
+        How much is kept.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class OrderedSource:
         self._options: Any = {"lateness": lateness, "counted": counted, "bounds": bounds}
         self._remedy, self._lateness, self._kind = remedy, lateness, counted
         self._bounds = bounds
-        self._delivered = 1.0  # share of what is held
+        self._delivered = 1.0  # share of what is kept
         self._said = False
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
@@ -173,7 +173,7 @@ class OrderedSource:
         return int(largest[-1]), late
 
     def _counted(self, events: Events) -> Any:  # noqa: ANN401 - an array
-        """Return the rows whose order counts."""
+        """Return the rows that count for the order."""
         if self._kind == "all":
             return np.arange(len(events))
         return np.flatnonzero(events.labels == (self._kind == "labels"))
@@ -193,7 +193,7 @@ class OrderedSource:
     def _sorted(
         self, held: Sequence[Batch], start: Position, late: _Late | None
     ) -> Iterator[Batch]:
-        """Yield all that is held, by time, behind its bad records, which have none."""
+        """Yield all that is kept, by time, behind its bad records, which have none."""
         if late is not None and not self._said:
             self._said = True
             warnings.warn(f"{late} The rows of {self.name} are sorted by time.", stacklevel=2)

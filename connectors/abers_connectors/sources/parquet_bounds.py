@@ -2,7 +2,8 @@
 
 In memory are one page and one dictionary of each column of a row group, and some rows. They stay
 within a limit that grows with their size in the file, so a small file never takes much, and many
-small ones that are open at once do not either. Fewer rows are read at once where they may be large.
+small files that are open at once do not either. Fewer rows are read at once where they may be
+large.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class MemoryShare:
         excess = size - self.allowed(packed)
         if excess > 0:
             msg = (
-                f"a file and those open beside it would take {excess >> 20} MiB of memory more "
+                f"a file and those open with it would take {excess >> 20} MiB of memory more "
                 "than is allowed"
             )
             raise RecordError(msg)

@@ -1,6 +1,6 @@
 """Parquet files that are read in little memory, from a disk or a bucket, alone or many at once.
 
-This is the one way in which a Parquet file is read: what it takes is known before it is read.
+This is the only way in which a Parquet file is read: what it takes is known before it is read.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _require_distinct(fields: pa.Schema | pa.StructType, within: str = "") -> No
 
 
 def _read_footer(handle: Any) -> tuple[bytes, bytes]:  # noqa: ANN401
-    """Return the footer, empty if there is none, and the end of the file from there."""
+    """Return the footer, which may be empty, and the end of the file from there."""
     size = handle.seek(0, os.SEEK_END)
     tail = _read(handle, max(0, size - _TAIL), size)
     length = int.from_bytes(tail[-_END : -_END // 2], "little")

@@ -117,14 +117,14 @@ def _read_chunk(metadata: dict[tuple[int, int], Any]) -> Chunk:
 
 def _read_statistics(fields: dict[tuple[int, int], Any]) -> Statistics | None:
     nulls = fields.get((3, _I64))
-    for least, most in ((6, 5), (2, 1)):  # the second ones are those of old writers
+    for least, most in ((6, 5), (2, 1)):  # the second are those of old writers
         if (least, _BINARY) in fields and (most, _BINARY) in fields:
             return Statistics(fields[least, _BINARY], fields[most, _BINARY], nulls, least == 2)  # noqa: PLR2004
     return None
 
 
 def pages(file: BinaryIO, chunk: Chunk, end: int) -> Iterator[Page]:
-    """Yield the pages of a column of a file of `end` bytes; damaged ones are a RecordError."""
+    """Yield the pages of a column of a file of `end` bytes; a damaged page is a RecordError."""
     offset, seen = chunk.start, 0
     while offset < min(chunk.start + chunk.length, end) and seen < chunk.values:
         page = _read_page(file, offset)

@@ -27,7 +27,7 @@ _length = struct.Struct("<I")
 def payload(file: BinaryIO, page: Page, codec: int) -> bytes | None:
     """Return a decompressed page, without the levels of a `DATA_V2` page.
 
-    The codec is its number in the format; the result is None if pyarrow has no such codec. A
+    The codec is its number in the format; the result is None if pyarrow lacks the codec. A
     damaged page is an ArrowException or an OSError.
     """
     file.seek(page.offset + page.levels)
@@ -46,7 +46,7 @@ def payload(file: BinaryIO, page: Page, codec: int) -> bytes | None:
 
 
 def longest(texts: bytes) -> int:
-    """Return the length of the longest string, each of which has its length before it.
+    """Return the length of the longest string; each has its length before it.
 
     >>> longest(bytes([1, 0, 0, 0, 65, 3, 0, 0, 0, 66, 67, 68]))
     3

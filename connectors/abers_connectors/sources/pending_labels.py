@@ -1,6 +1,6 @@
 """Labels that are not released yet, by a clock or by a count of observations.
 
-An observation whose label is not known yet counts like any other, but no label of it is released.
+An observation without a known label counts like any other, but no label of it is released.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PendingLabels(ABC):
     Attributes
     ----------
     clock
-        What a resumed stream starts from, beside the observations whose labels are pending.
+        What a resumed stream starts from, besides the observations with pending labels.
     """
 
     clock: int
@@ -75,7 +75,7 @@ class PendingLabels(ABC):
         self._order, self._numbers = self._order[last], self._numbers[last]
 
     def oldest(self, first: int = 0) -> int:
-        """Return the number of the oldest observation among all labels but the first ones."""
+        """Return the number of the oldest observation among all labels but the first."""
         return min(self._numbers[labelled(self._out)][first:].tolist(), default=self._added)
 
     def rest(self) -> Events:
@@ -89,7 +89,7 @@ class PendingLabels(ABC):
     def _released(
         self, pending: Events, numbers: Integers, before: int
     ) -> tuple[Integers, Integers, Column]:
-        """Return where the labels of observations are released, of which so many came before.
+        """Return where the labels of observations are released; so many came before.
 
         These are the number of new observations before each label, at least as many as there are
         if it stays pending; what orders the labels in one place; and their event times.
@@ -155,8 +155,8 @@ class PendingByCount(PendingLabels):
     ) -> tuple[Integers, Integers, Column]:
         models = _numbered(pending.models)
         rows = np.argsort(models, kind="stable")  # by model, in the order of arrival
-        # The observations of a model whose labels are pending are its last ones, so the next
-        # observations in these rows are its next ones.
+        # The observations of a model with pending labels are its last, so the next observations in
+        # these rows are its next.
         release = np.arange(len(rows)) + self._count + 1
         known = np.minimum(release, len(rows) - 1)
         there = (release == known) & (models[rows[known]] == models[rows])
@@ -169,12 +169,12 @@ class PendingByCount(PendingLabels):
     def _last_times(self, observations: Events) -> Column:
         models = _numbered(observations.models)
         last = np.zeros(len(models), np.int64)
-        last[models] = np.arange(len(models))  # the last one of a model counts
+        last[models] = np.arange(len(models))  # the last of a model counts
         return observations.times[last[models]]
 
 
 def _numbered(models: Column) -> Integers:
-    """Return a number for each model, equal for equal ones."""
+    """Return a number for each model, equal for equal models."""
     known: dict[str, int] = {}
     return np.array([known.setdefault(one, len(known)) for one in models.tolist()], np.int64)
 
@@ -188,7 +188,7 @@ def labelled(observations: Events) -> Mask:
 
 
 def _labels(observations: Events, times: Column) -> Events:
-    """Return the labels of observations whose labels are all known."""
+    """Return the labels of observations with all labels known."""
     known = cast("Column", observations.awaited)  # of objects if others were not known yet
     return Events(
         np.ones(len(observations), bool),

@@ -2,7 +2,7 @@
 
 A source is named by a path with a suffix (".jsonl", ".csv", ".parquet", the first two also with
 ".gz" or ".zst"), by "-" for standard input, by a folder or a pattern of Parquet files, by a URL
-whose scheme is registered, or by the name of a data set that river includes. A new source is a
+with a registered scheme, or by the name of a data set that river includes. A new source is a
 module and one line in `SOURCES`; a user's package calls `SOURCES.register`.
 """
 
@@ -73,7 +73,7 @@ def is_dataset(name: str) -> bool:
 
 
 def is_read_once(source: Source) -> bool:
-    """Return whether a source reads standard input or a pipe, alone or beside others."""
+    """Return whether a source reads standard input or a pipe, alone or with others."""
     names = source.name.split(" and ")
     return any(one == "standard input" or Path(one).is_fifo() for one in names)
 

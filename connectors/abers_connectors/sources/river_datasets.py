@@ -21,8 +21,8 @@ from abers.stream.cells import Cells
 from abers.stream.fields import ROW, Fields
 from abers.stream.schema import Schema
 from abers.stream.schema_columns import Readers
+from abers.suggestions import did_you_mean
 from abers_connectors.sources.base import Origin, batch_of
-from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ def river_datasets() -> dict[str, FileDataset]:
     from river import datasets
     from river.datasets import base
 
-    def ships(kind: Any) -> bool:  # noqa: ANN401 - whatever the package exports
+    def ships(kind: Any) -> bool:  # noqa: ANN401 - anything the package exports
         file = inspect.isclass(kind) and issubclass(kind, base.FileDataset)
         return file and not issubclass(kind, base.RemoteDataset)
 

@@ -66,7 +66,7 @@ def _is_plain_folder(path: str) -> bool:
 
 
 def _csv(source: Source, read: str, time: str, raw: str) -> str | None:
-    """Return the command for lines whose fields have neither quotes nor commas."""
+    """Return the command for lines without quotes or commas in fields."""
     columns = source.first_fields() if isinstance(source, HasFields) else None
     cells = next(csv.reader([raw]), [])
     if '"' in raw or not columns or time not in columns or len(cells) != len(columns):

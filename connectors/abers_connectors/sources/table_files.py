@@ -66,7 +66,7 @@ def _in_path(file: DataFile, part: Part, model: str) -> bool:
 
 
 def _delta(name: str, part: Part, time: str, model: str, version: str | None) -> FileList:
-    """List the files of a Delta Lake table by its log, whose statistics exclude some of them."""
+    """List the files of a Delta Lake table by its log; its statistics exclude some."""
     root = local_path(name)
     for one in Path(root, "_delta_log").iterdir() if root is not None else ():
         _require_regular(str(one))
@@ -131,7 +131,7 @@ def _delta_filters(schema: Any, part: Part, time: str, model: str) -> list[Any]:
 
 
 def _iceberg(name: str, part: Part, time: str, model: str, version: str | None) -> FileList:
-    """List the files of a snapshot of an Iceberg table, whose statistics exclude some of them."""
+    """List the files of a snapshot of an Iceberg table, with statistics that exclude some."""
     catalogs = extra("pyiceberg.catalog", "Iceberg", "iceberg")
     catalog, _, table_name = name.removeprefix("iceberg://").partition("/")
     if not table_name:

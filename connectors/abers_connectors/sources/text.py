@@ -96,9 +96,9 @@ class TextSource:
         return self._share
 
     def first_fields(self) -> Sequence[str] | None:
-        """Return the columns, or the fields of the first record; None if there is no record.
+        """Return the columns, or the fields of the first record; None without a record.
 
-        There are none if the first record of JSON is bad, or the header of CSV.
+        There are no columns if the first record of JSON is bad, or the header of CSV.
         """
         try:
             with Path(self._path).open("rb") as file:

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["TracedProducer"]
 
 _PARENT, _STATE = "traceparent", "tracestate"
-_FLAG = 54  # index of the digit whose lowest bit says that a trace is recorded
+_FLAG = 54  # index of the digit; its lowest bit says that a trace is recorded
 _ODD = b"13579bdf"
 _SYSTEM = {"messaging.system": "kafka"}
 _context = TraceContextTextMapPropagator()
 
 
 class TracedProducer:
-    """A `runtime.transport.Producer` that traces what it writes to some topics by another one."""
+    """A `runtime.transport.Producer` that traces what another writes to some topics."""
 
     def __init__(self, producer: Producer, tracer: Tracer, topics: Collection[str]) -> None:
         self._producer, self._tracer, self._topics = producer, tracer, topics
@@ -108,7 +108,7 @@ class TracedProducer:
 
 
 def _is_recorded(headers: Headers) -> bool:
-    """Return whether a header says that a trace is recorded; the last one counts.
+    """Return whether a header says that a trace is recorded; the last counts.
 
     >>> trace = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-"
     >>> [_is_recorded([("traceparent", trace + flags)]) for flags in (b"01", b"00", b"")]

@@ -53,7 +53,7 @@ _refused = msgspec.json.Decoder(_Refused).decode
 class ClientCredentials:
     """Fetches tokens for a client; `secret` is read anew each time.
 
-    `section` is the one of the configuration that has the keys, which errors name.
+    `section` is that of the configuration that has the keys, which errors name.
     """
 
     url: str

@@ -30,7 +30,7 @@ def msk_token(region: str) -> Token:
         value, expires = sign(region)
     # Without any credentials the signer meets an AttributeError of None.
     except (botocore.BotoCoreError, botocore.ClientError, AttributeError, ValueError) as error:
-        why = "there are none" if isinstance(error, AttributeError) else type(error).__name__
+        why = "the chain has none" if isinstance(error, AttributeError) else type(error).__name__
         msg = f"kafka.security.mechanism: no AWS credentials to sign a token with: {why}"
         raise BrokerError(msg) from None
     return Token(Secret(value, f"the credentials of AWS for {region}"), expires / 1000)

@@ -61,7 +61,7 @@ class TokenProvider:
         self._renewal = 0.0  # time of the next attempt
 
     def token(self) -> Token:
-        """Return the token, a new one once 80 % of its lifetime have passed."""
+        """Return the token, a new token once 80 % of its lifetime have passed."""
         with self._lock:
             now = self._clock()
             if now >= self._renewal:
@@ -79,7 +79,7 @@ class TokenProvider:
             self._token = found
         except (BrokerError, ConfigError) as error:
             self._error = error
-        except Exception as error:  # noqa: BLE001 - whatever a library raises
+        except Exception as error:  # noqa: BLE001 - anything a library raises
             self._error = BrokerError(f"no token can be had: {type(error).__name__}")
         left = 0.0 if self._token is None else self._token.expires - now
         self._renewal = now + max(_RENEWAL * left, _PAUSE)

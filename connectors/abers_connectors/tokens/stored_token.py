@@ -36,7 +36,7 @@ def stored_token(value: Secret) -> Token:
     now, expires = time.time(), _expiry(value.reveal())
     if expires is not None and expires <= now:
         ago = int(now - expires)
-        msg = f"the token in {value.source} expired {ago:,} s ago; write a new one"
+        msg = f"the token in {value.source} expired {ago:,} s ago; write a new token"
         raise BrokerError(msg)
     return Token(value, now + _LIFETIME if expires is None else expires)
 

@@ -2,14 +2,14 @@
 // `AnswerSums` in tests/oracles/answer_sums.py.
 //
 // Rows come in the order of the predictions. A row counts p (1 - p) units of what labels can show,
-// p being its served probability, and a mark stands behind the row that makes them a full 500. At
-// each mark a window begins, whose groups are fixed by the rows before it. So the older of two
-// windows has 500 to 1,000 units, or all rows until there are so many.
+// p being its served probability, and a mark stands behind the row that makes them a full 1,000. At
+// each mark a window begins; its groups are fixed by the rows before it. So the older of two
+// windows has 1,000 to 2,000 units, or all rows until there are so many.
 //
 // Several classes have several parts: the first choice, which makes the units, and each class.
 //
-// Invariant: units < 500, and the newer window has the rows since the last mark; there is no newer
-// one before the first mark. All have a fixed size, but for the trail, which is bounded.
+// Invariant: units < kMark, and the newer window has the rows since the last mark; there is no
+// newer one before the first mark. All have a fixed size, but for the trail, which is bounded.
 #pragma once
 
 #include <algorithm>
@@ -175,6 +175,10 @@ struct AnswerPoint : Stretch {
 
 class AnswerSums {
  public:
+  // Units from one mark to the next. Each half of a full window has 500 to 1,000, so that its range
+  // fits in a tolerance of 1.25. With 500 a mark it hardly does, and Yes comes and goes.
+  static constexpr double kMark = 1000.0;
+
   AnswerSums(double tolerance, std::size_t parts)
       : tolerance_(tolerance), history_(parts), trail_(AnswerPoint{}) {
     terms_.parts.resize(parts);
@@ -192,7 +196,7 @@ class AnswerSums {
     }
   }
 
-  // A row whose label came; it is the prediction with this number.
+  // A labelled row; it is the prediction with this number.
   void add(const AnswerRow& row, std::int64_t number, std::int64_t time) {
     if (whole_.labels == 0) {
       fix(whole_, false);
@@ -240,8 +244,6 @@ class AnswerSums {
   }
 
  private:
-  static constexpr double kMark = 500.0;
-
   void set_terms(const AnswerRow& row, std::int64_t number, std::int64_t time) {
     const double p = row.parts.front().p[1];
     terms_.number = number;

@@ -138,6 +138,7 @@ void add_intervals(IntervalSums& sums, const Rows& rows, const Integers& numbers
 }  // namespace
 
 void bind_answers(nb::module_& m) {
+  m.attr("UNITS_OF_A_MARK") = AnswerSums::kMark;
   bind_sums<AnswerSums>(m, "AnswerSums")
       .def(nb::init<double, std::size_t>(), "tolerance"_a, "parts"_a)
       .def("skip", &skip, "raw"_a, "served"_a)

@@ -33,7 +33,7 @@ struct Weighted {
   static constexpr int kShift = 0;
 };
 
-// A point of the diagram, and the score of the group whose increment it ends.
+// A point of the diagram, and the score of the group that it ends.
 template <class A>
 struct Point {
   typename A::Sum x;  // cumulative weight

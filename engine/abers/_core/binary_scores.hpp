@@ -23,9 +23,8 @@ namespace abers {
 
 // Of one view.
 struct BinaryScores {
-  static constexpr std::size_t kSums = 2 + kBins;  // log losses, squares; forecasts of bins
-  static constexpr std::size_t kCounts =
-      1 + 2 * kBins;  // infinite losses; labels, labels 1 of bins
+  static constexpr std::size_t kSums = 2 + kBins;        // log losses, squares; forecasts of bins
+  static constexpr std::size_t kCounts = 1 + 2 * kBins;  // infinite losses; labels and ones of bins
 
   std::array<double, kSums> sums{};
   std::array<std::int64_t, kCounts> counts{};

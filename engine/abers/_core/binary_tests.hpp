@@ -31,8 +31,7 @@ inline double won(double bet, double forecast, double label) {
   return label == 1.0 ? bet / forecast : (1.0 - bet) / (1.0 - forecast);
 }
 
-// The probability nearest to a bet of those whose odds are at most so many times off the
-// forecast's.
+// The probability nearest to a bet of those with odds at most so many times off the forecast's.
 inline double tolerated(double bet, double p, double tolerance) {
   const double lower = p / (p + (1.0 - p) * tolerance);
   const double upper = p * tolerance / (p * tolerance + (1.0 - p));
@@ -196,7 +195,7 @@ class BinaryTests {
   void settle(const Released& row, std::vector<OpenedIncident>& opened) {
     const auto part = [&](std::size_t view) { return row.values.data() + more_ + kPlaces * view; };
     for (std::size_t view = 0; view < views.size(); ++view) {
-      const bool alarm = test(view, part(view), row, opened);
+      const std::optional<Shift> alarm = test(view, part(view), row, opened);
       if (decide(view, part(view), row, alarm)) views[view].tests.arm();
     }
     if (losses) {
@@ -206,9 +205,9 @@ class BinaryTests {
     answer(row);
   }
 
-  // Gives the factors of a row to the tests of a view; returns whether an alarm is raised.
-  bool test(std::size_t view, const double* part, const Released& row,
-            std::vector<OpenedIncident>& opened) {
+  // Gives the factors of a row to the tests of a view; returns the size of an alarm that is raised.
+  std::optional<Shift> test(std::size_t view, const double* part, const Released& row,
+                            std::vector<OpenedIncident>& opened) {
     const double p = part[kForecast], y = part[kLabel];
     const double factors[kTests] = {
         won(part[kOfAll], p, y), won(part[kOfRecent], p, y),
@@ -218,17 +217,17 @@ class BinaryTests {
     tests.others(factors, row.time, [&](std::size_t test, const Incident& incident) {
       opened.push_back({view, test, row.step, incident, std::nullopt});
     });
-    const bool alarm = tests.alarms(factors[kTests - 1], {&p, 1}, {&y, 1}, row.time);
-    if (alarm) {
-      opened.push_back({view, kTests - 1, row.step, tests.alarm(), tests.reported(row.time)});
-    }
-    return alarm;
+    if (!tests.alarms(factors[kTests - 1], {&p, 1}, {&y, 1}, row.time)) return std::nullopt;
+    const Shift shift = tests.reported(row.time);
+    opened.push_back({view, kTests - 1, row.step, tests.alarm(), shift});
+    return shift;
   }
 
   // Adds a row to the verdicts on a view; at an alarm another block begins behind it. Returns
   // whether the incidents of all verdicts are over: one that opens at a row where another is over
   // keeps that of the view open.
-  bool decide(std::size_t view, const double* part, const Released& row, bool alarm) {
+  bool decide(std::size_t view, const double* part, const Released& row,
+              const std::optional<Shift>& alarm) {
     std::vector<Verdicts>& verdicts = views[view].verdicts;
     const double* const forecasts = row.values.data() + kLosses + classes_ * view;
     bool turned = verdicts[0].add(part[kForecast], part[kLabel], row.time, row.gap);
@@ -237,7 +236,7 @@ class BinaryTests {
       turned |= verdicts[1 + k].add(forecasts[k], came ? 1.0 : 0.0, row.time, row.gap);
     }
     if (alarm) {
-      for (Verdicts& one : verdicts) one.restart(row.time);
+      for (Verdicts& one : verdicts) one.restart(row.time, alarm->since);
     }
     return turned && std::ranges::none_of(verdicts, &Verdicts::open);
   }
@@ -248,7 +247,7 @@ class BinaryTests {
   AnswerRow answered_;  // the present row
 };
 
-// The first step with a forecast or a label that cannot be one; their number if there is none.
+// The first step with a forecast or a label that cannot be one; else their number.
 inline std::size_t first_refused(const TestedSteps& steps, std::size_t count, std::size_t views) {
   for (std::size_t i = 0; i < count; ++i) {
     const bool predicts = Kind{steps.kinds[i]} == Kind::kPredicts;

@@ -198,7 +198,7 @@ class Bridges {
   }
 
   // Extreme vertex of a child in a direction, the first or the last of two that are level, and the
-  // slopes of the edges beside it.
+  // slopes of the edges next to it.
   template <bool last>
   P extreme(Ref child, const P& start, const D& along, Beside& beside) const {
     double before = -std::numeric_limits<double>::infinity();
@@ -250,7 +250,7 @@ class Bridges {
   }
 
   // Finds the bridge: the tangent from a vertex u on the left to the right child, then the vertex
-  // farthest below that line, until there is none. Each round makes the slope larger, so it ends;
+  // farthest below that line, until no vertex does. Each round makes the slope larger, so it ends;
   // in practice after one or two rounds, as with Newton's method.
   void find_bridge(Ref ref) {
     const P zero{0, 0, 0.0};

@@ -120,7 +120,7 @@ class CalibrationSet {
     return true;
   }
 
-  // False, with nothing changed, if that weight is not held.
+  // False, with nothing changed, if that weight is not there.
   bool remove(double score, int label, std::int64_t weight) {
     if (held(score, label) < weight || (size_ == 1) != (total_ == weight)) return false;
     --size_;

@@ -75,7 +75,7 @@ class TreeCheck {
     const P v = Tree<A>::right_end(n, start);
     require(holds_point(all, u) && holds_point(right, v), "the bridge ends in points", state);
     require(holds_beside(all, u, n.at_u) && holds_beside(right, v, n.at_v),
-            "slopes beside the bridge's ends", state);
+            "slopes at the bridge's ends", state);
     all.insert(all.end(), right.begin(), right.end());
     for (const P& p : all) {
       const auto side = compare<A>(between<A>(u, p), between<A>(u, v));
@@ -97,7 +97,7 @@ class TreeCheck {
     return false;
   }
 
-  // Whether the lines from a hull vertex to all other points keep to the slopes beside it.
+  // Whether the lines from a hull vertex to all other points keep to the slopes next to it.
   static bool holds_beside(const std::vector<P>& points, const P& vertex, const Beside& beside) {
     return std::ranges::all_of(points, [&](const P& p) {
       if (p.score == vertex.score) return true;
@@ -125,7 +125,7 @@ class TreeCheck {
     out << "node of " << n.leaves << " leaves, total of the left child (" << n.left_total.x << ", "
         << n.left_total.y << "), right child from score " << fork.first_right << "\n  bridge from "
         << n.u_score << " (" << n.u.x << ", " << n.u.y << ") to " << n.v_score << " (" << n.v.x
-        << ", " << n.v.y << "), slopes beside its ends " << n.at_u.before << ", " << n.at_u.after
+        << ", " << n.v.y << "), slopes at its ends " << n.at_u.before << ", " << n.at_u.after
         << " and " << n.at_v.before << ", " << n.at_v.after;
     return out.str();
   }

@@ -139,7 +139,7 @@ class Diagram {
   const Tree<A>& tree() const { return tree_; }
 
  private:
-  // Smallest score held that is greater than `score`, which is not the largest.
+  // Smallest kept score that is greater than `score`, which is not the largest.
   double next_after(double score) const {
     Ref ref = tree_.root();
     Ref later = ref;

@@ -135,7 +135,7 @@ class DistributionPool {
   double rate_;
   Lanes lanes_;
   std::vector<double> scores_;  // totals of each expert, then of the pool
-  std::int64_t labels_ = 0;     // of observations that held a lane
+  std::int64_t labels_ = 0;     // of observations that had a lane
   std::vector<std::pair<double, std::size_t>> points_;
   std::vector<Point> steps_;
 };

@@ -2,8 +2,8 @@
 //
 // An entry is a slot; slots are linked from the oldest to the newest, all of them
 // and those of each model, which are counted too, and a hash table of slots finds them. So coming,
-// leaving and being the oldest all cost the same, whatever is held. A slot that is left is used
-// again only after `recycle`.
+// leaving and being the oldest all cost the same for any number of entries. A slot that is left is
+// used again only after `recycle`.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +56,7 @@ struct Entry {
   Name name() const { return {model, hash, id()}; }
 };
 
-// Slots by name: open addressing, linear probing, at most 2/3 full. Slot 0 is none.
+// Slots by name: open addressing, linear probing, at most 2/3 full. Slot 0 means none.
 // Invariant: between the home of a slot and its place no cell is empty.
 class Slots {
  public:
@@ -127,7 +127,7 @@ class Slots {
 
 class EntryList {
  public:
-  // The bytes of an entry beside its id, and whether values count the bytes of features.
+  // The bytes of an entry besides its id, and whether values count the bytes of features.
   EntryList(std::size_t entry_bytes, bool has_features)
       : entries_(1), entry_bytes_(entry_bytes), has_features_(has_features) {}
 
@@ -186,7 +186,7 @@ class EntryList {
     return std::move(entry.text);
   }
 
-  // Marks an observation whose label is assumed: its features are no longer held.
+  // Marks an observation with an assumed label: its features are no longer kept.
   void assume(std::uint32_t slot) {
     payload_ -= payload_of(entries_[slot]);
     entries_[slot].value = kAssumed;

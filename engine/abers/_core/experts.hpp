@@ -113,7 +113,7 @@ inline double logistic(double x) {
 
 inline double logit(double p) { return logarithm(p / (1.0 - p)); }
 
-// Of `count` values, `stride` apart, of which each is NaN, 0, or normal and positive.
+// Of `count` values, `stride` apart; each is NaN, 0, or normal and positive.
 inline double geometric_mean(const double* values, std::size_t count, std::size_t stride) {
   double total = 0.0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -139,7 +139,7 @@ inline void scale(double* weights, std::size_t n) {
 
 inline double of_label(double p, bool label) { return label ? p : 1.0 - p; }
 
-// Mean of forecasts by weight, of which there are `rows` sets in turn; of equal forecasts, their
+// Mean of forecasts by weight; there are `rows` sets in turn; of equal forecasts, their
 // value.
 inline double mean(const double* weights, const double* forecasts, std::size_t n,
                    std::size_t rows = 1) {

@@ -57,7 +57,7 @@ struct Finding {
   bool is_possible() const { return is_shape() ? group == kLower || group == kUpper : outside(); }
   // On which side of the tolerance its group is, if it is outside.
   Status side() const { return is_shape() ? side_of(status, group) : status; }
-  // A verdict with a status may stay beside it: it is the same, or a part of it.
+  // A verdict with a status may stay next to it: it is the same, or a part of it.
   bool agrees(Status with) const {
     if (status == with) return true;
     if (!Finding{with, kUpper}.is_shape() || rank() == kWhole) return false;
@@ -78,7 +78,7 @@ inline constexpr double kMainShare = 1.0 / 8.0, kBinShare = 1.0 / 80.0;
 
 enum class Side : std::uint8_t { kHigh, kLow, kInside, kUndecided, kEmpty };
 
-// Halves of forecasts with p ~ Beta(2, 5) have such a sum of squares after 5,600 labels, when a
+// Halves of forecasts with p ~ Beta(2, 5) have this sum of squares after 5,600 labels, when a
 // tolerance of 1.25 is about to be established.
 inline const ConfidenceSequence& sequence() {
   static const ConfidenceSequence one(500.0, 0.05 / 2.0 * kMainShare, 1.0);
@@ -163,7 +163,7 @@ inline bool are_inside(std::span<const ForecastGroup> groups, double alpha) {
          std::ranges::find(sides, findings::Side::kInside) != sides.end();
 }
 
-// What the labels 1 of a group with these squares may be from the sum of their true probabilities.
+// What the ones of a group with these squares may be from the sum of their true probabilities.
 inline double margin(double squares, std::size_t group, double alpha) {
   const double share = group < kFirstBin ? findings::kMainShare : findings::kBinShare;
   return findings::sequence().boundary(squares, findings::threshold(alpha, share));

@@ -176,7 +176,7 @@ class Ages {
   }
 
  private:
-  static constexpr std::size_t kNode = 4 * sizeof(void*);  // of a set, beside what it holds
+  static constexpr std::size_t kNode = 4 * sizeof(void*);  // of a set, besides what it holds
 
   std::vector<Observation> shown_;  // a heap, the oldest in front
   std::multiset<Observation> hidden_;

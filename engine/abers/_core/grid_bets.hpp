@@ -165,7 +165,7 @@ class GridBets {
     for (Bets& weight : weights_) weight = kept * weight + share;
   }
 
-  // A Newton step of the line, whose forecasts these are.
+  // A Newton step of the line that makes these forecasts.
   void fit(const Place& place, const Bets& line, bool label) {
     const double u = place.x - centre_;
     const Bets left{1.0, kDecay}, fade{0.0, kFade};

@@ -47,7 +47,7 @@ inline bool is_count(double value) {
 
 class GroupSums {
  public:
-  static constexpr std::size_t kCounted = 4;  // labels, labels 1, forecasts, squares
+  static constexpr std::size_t kCounted = 4;  // labels, ones, forecasts, squares
   static constexpr std::size_t kBinSums = kCounted + 2;
   static constexpr std::size_t kHalfSums = kCounted + 2 * kTolerances;
   static constexpr std::size_t kHead = 2;  // weight, cut

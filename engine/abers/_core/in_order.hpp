@@ -3,7 +3,7 @@
 // The contract is that of `tests/oracles/reorder_buffer.py`: rows go in with ascending numbers, are
 // done with in any order, and come out in the order in which they went in.
 //
-// Invariant: the first row that is held waits; so a row comes out at the step that ends the last of
+// Invariant: the first row here waits; so a row comes out at the step that ends the last of
 // those up to it.
 #pragma once
 
@@ -47,7 +47,7 @@ class InOrder {
   std::span<const std::uint8_t> open() const { return held(open_); }
   std::span<const double> rows() const { return {rows_.data() + start_ * width_, size() * width_}; }
 
-  // Does the step of this index; of an observation that is predicted, those whose numbers are
+  // Does the step of this index; of an observation that is predicted, those with numbers
   // `most` lower or more expire. `predicts(row)` writes what is known of an observation when it is
   // predicted, `learns(row)` what its label tells, `releases(row)` takes a row that comes out.
   template <class Predicts, class Learns, class Releases>
@@ -96,7 +96,7 @@ class InOrder {
     return row(numbers_.size() - 1);
   }
 
-  // The place of an observation that waits; behind the last if there is none.
+  // The place of an observation that waits; behind the last if it is missing.
   std::size_t find(std::int64_t number) const {
     const auto begin = numbers_.begin() + static_cast<std::ptrdiff_t>(start_);
     const auto at = std::lower_bound(begin, numbers_.end(), number);

@@ -19,7 +19,7 @@
 namespace abers {
 
 // A label: of each level whether it is inside and below the interval, and how wide this is; how far
-// it is above the model's number; and how far it is from the median, NaN if there is none.
+// it is above the model's number; and how far it is from the median, NaN without one.
 struct IntervalRow {
   const double *inside, *below, *widths;
   double error, distance;

@@ -75,7 +75,7 @@ class Leaf {
     for (std::size_t at = 0; at < bytes; at += line) __builtin_prefetch(block_.get() + at);
   }
 
-  // Index of the first group whose score is not below `score`; without branches on the data.
+  // Index of the first group with a score not below `score`; without branches on the data.
   std::size_t lower_bound(double score) const {
     if (size_ == 0) return 0;
     const double* base = scores();

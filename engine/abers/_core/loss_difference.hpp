@@ -13,7 +13,7 @@ struct LossDifference {
   static constexpr double kLargest = 3.0;  // nats that a label counts at most
 
   double total = 0.0, squares = 0.0;
-  std::int64_t clipped = 0;  // labels whose difference was larger
+  std::int64_t clipped = 0;  // labels with a larger difference
   std::int64_t count = 0;
   std::int64_t start = 0, until = 0;  // first and latest event time
 

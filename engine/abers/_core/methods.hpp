@@ -201,10 +201,10 @@ class Methods {
   std::array<Stack, 3> stacks_{Stack(priors::kAll[0]), Stack(priors::kAll[1]),
                                Stack(priors::kAll[2])};
   // Averages, at the rates of kRates or the last two of these: of labels, of errors of raw, of log
-  // odds of raw; of the number of labels 1 between predictions, of raw.
+  // odds of raw; of the number of labels that are 1 between predictions, of raw.
   std::array<double, 3> labels_{}, errors_{}, scores_seen_{};
   std::array<double, 2> came_{}, said_{};
-  double positives_ = 0.0;  // labels 1 that came since the last prediction
+  double positives_ = 0.0;  // ones that came since the last prediction
 };
 
 }  // namespace abers

@@ -21,7 +21,7 @@ class MissingLabels {
   static constexpr double kEnough = 6.0;      // nats at which a stall begins; there are never more
   static constexpr double kRise = 0.15;       // of the share of the rarer class: missing labels
   static constexpr double kTimes = 1.5;       // what is usual, and these are more than usual
-  static constexpr double kLeast = 0.2;       // of such a rise: what is usual at least
+  static constexpr double kLeast = 0.2;       // of a rise: what is usual at least
   static constexpr double kMost = 0.9;        // what is usual at most
   static constexpr double kMostMore = 0.98;   // and what is more than usual
   static constexpr double kNotes = 100.0;     // of the usual share, before the first stall

@@ -86,7 +86,7 @@ class Mixture {
   std::vector<Product> products_;  // of each expert, then of the mixture
   std::vector<double> now_;
   std::vector<double> likelihoods_;
-  std::int64_t labels_ = 0;  // of observations that held a lane
+  std::int64_t labels_ = 0;  // of observations that had a lane
   std::int64_t taught_ = 0;  // that the experts learned
 
  private:

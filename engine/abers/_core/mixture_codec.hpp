@@ -26,7 +26,7 @@ using MixturePieces = std::array<std::string_view, kMixturePieces>;
 // Counts that are saved apart.
 struct MixtureCounts {
   std::int64_t moment;  // predictions
-  std::int64_t labels;  // of observations that held a lane
+  std::int64_t labels;  // of observations that had a lane
   std::int64_t taught;  // all labels
   std::int64_t most;    // lanes there ever were
 };

@@ -83,7 +83,7 @@ void save(M& mixture, const Floats& own, const Integers& exponents, const Intege
   lanes.save(numbers.data(), moments.data(), weights.data(), forecasts.data());
 }
 
-// Binds what mixtures of probabilities have beside `bind_lanes`.
+// Binds what mixtures of probabilities have besides `bind_lanes`.
 template <class M>
 void bind_parameters(nb::class_<M>& type) {
   bind_lanes(type);

@@ -1,7 +1,7 @@
 // What the tree over the buckets is made of: nodes with bridges, forks, and the buckets in chunks.
 //
 // What a search reads at every level is small and apart from the rest, so that it
-// stays in the cache however many observations are held.
+// stays in the cache however many observations there are.
 #pragma once
 
 #include <array>

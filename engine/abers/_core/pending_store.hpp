@@ -22,9 +22,9 @@
 
 namespace abers {
 
-constexpr std::int64_t kUnstamped = kForever - 1;  // of an entry whose clock began anew
+constexpr std::int64_t kUnstamped = kForever - 1;  // of an entry with a clock that began anew
 
-// Bytes that an entry counts for beside its id and features: what it takes, with its prediction.
+// Bytes that an entry counts for besides its id and features: what it takes, with its prediction.
 constexpr std::size_t kPendingBytes = 180;
 constexpr std::size_t kEarlyBytes = 110;
 constexpr std::size_t kFinishedBytes = 110;
@@ -60,9 +60,9 @@ struct Dropped {
   bool last;  // after the steps of the event, since their bytes took the room; else before them
 };
 
-// A label whose observation did not come.
+// A label without its observation.
 struct Unknown {
-  std::int64_t row;  // of the event whose time ended the wait
+  std::int64_t row;  // of the event that ended the wait by its time
   std::string id;
   std::uint32_t model;
   std::int64_t time;
@@ -139,7 +139,7 @@ class PendingStore {
   std::size_t undecided() const { return store(kPending).count() - assumed_waiting; }
 
   std::array<std::int64_t, kCounts> counts{};
-  std::size_t assumed_waiting = 0;        // pending observations whose label was assumed
+  std::size_t assumed_waiting = 0;        // pending observations with an assumed label
   std::vector<Clock> clocks;              // by number of the model
   std::vector<Settled> steps;             // since they were cleared
   std::vector<Unknown> unknowns;          // since they were cleared
@@ -309,7 +309,7 @@ class PendingStore {
     }
   }
 
-  // An observation whose label was assumed loses nothing.
+  // An observation with an assumed label loses nothing.
   void drop_pending(std::uint32_t slot, Count reason, bool last = false) {
     if (pending()[slot].value != kAssumed) {
       ++counts[reason];
@@ -343,7 +343,7 @@ class PendingStore {
   std::size_t max_early_;
   std::size_t max_finished_;
   std::size_t max_bytes_;
-  std::optional<double> assumed_;  // the label of an observation whose own does not come
+  std::optional<double> assumed_;  // the label of an observation without its own
   std::int64_t row_ = 0;
   std::array<EntryList, kStores> stores_{EntryList(kPendingBytes, true),
                                          EntryList(kEarlyBytes, false),

@@ -41,7 +41,7 @@ PyObject* bound_type;  // of Python's bound methods
 PyObject* held_name;
 PyObject* locked_name;
 
-// The set of a calibrator whose lock is free; else none. No Python runs after the look at
+// The set of a calibrator if its lock is free; else none. No Python runs after the look at
 // the lock, for which it would be given up.
 CalibrationSet* free_set(PyObject* calibrator) {
   const nb::object held = nb::steal(PyObject_GetAttr(calibrator, held_name));

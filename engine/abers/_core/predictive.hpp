@@ -1,7 +1,7 @@
 // Predictive CDFs at one score, exactly: divide and conquer over thresholds.
 //
 // At a threshold t the answer is binary Venn-Abers on 1{label > t}, and its two
-// probabilities fall as t grows. So a range of thresholds whose ends are known needs only what can
+// probabilities fall as t grows. So a range of thresholds with known ends needs only what can
 // still matter inside it; what cannot is merged or dropped before the range is split further.
 //
 // A block of the isotonic regression around the query is a stretch to its left and one to its
@@ -98,7 +98,7 @@ class CdfSolver {
 
   Items<A>& side(Side side) { return items_[side]; }
 
-  // Solves for all steps between the cuts, of whose answers bounds are given; those at the first
+  // Solves for all steps between the cuts, with bounds of their answers; those at the first
   // may be known. With levels only the steps where a CDF reaches one are sure to be there, and only
   // their spans.
   void solve(const Ends& at_first, bool known, const Ends& at_last) {
@@ -154,7 +154,7 @@ class CdfSolver {
             rounded_ratio(static_cast<Product>(p0.den - p0.num), p0.den)};
   }
 
-  // Solves a range whose ends are cuts: at the cuts between them first, then from cut to cut.
+  // Solves a range that ends in cuts: at the cuts between them first, then from cut to cut.
   void descend(const Range& range, int depth) {
     const bool deeper = wanted(range.at_low, range.at_high);
     if (deeper && range.last - range.first > 1) return split(range, depth);
@@ -207,8 +207,8 @@ class CdfSolver {
   // Keeps what can matter for the thresholds of the wider range below t, or above it. Between two
   // ends the value y - slope * x changes by at most what it does with all open labels hits and
   // the least slope, and at least by what it does with no open label a hit and the greatest. So an
-  // end that is no record of `most` is never better than an earlier one, and one whose `least`
-  // does not exceed that of a later end is never better than that. Both passes go without
+  // end that is no record of `most` is never better than an earlier one, and one with a `least`
+  // that does not exceed that of a later end is never better than that. Both passes go without
   // branches, which could not be predicted.
   template <Side side, Half half>
   Stretch narrow(const Stretch& from, const Range& range) {

@@ -122,7 +122,7 @@ class PredictiveBuffer {
     }
   }
 
-  // The place of the first entry whose score is not below the one given.
+  // The place of the first entry with a score not below that given.
   struct Place {
     std::size_t block;
     std::size_t entry;
@@ -146,8 +146,8 @@ class PredictiveBuffer {
   const std::vector<double>& cuts() const { return cuts_; }
 
   // Brings the outlines up to date for a query that sees nothing before the horizon; chooses the
-  // cuts anew when as much has changed as was held then. Gives the smallest and the largest label
-  // seen; the first is above the second if there is none.
+  // cuts anew when as much has changed as was kept then. Gives the smallest and the largest label
+  // seen; the first is above the second if nothing is seen.
   std::pair<double, double> outline(double horizon) {
     if (changes_ - chosen_at_ >= chosen_of_) choose_cuts();
     double smallest = std::numeric_limits<double>::infinity();

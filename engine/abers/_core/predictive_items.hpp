@@ -31,7 +31,7 @@ struct Slope {
 template <class A>
 struct Item {
   double label;
-  typename A::Stored weight;  // of the label, 0 if there is none
+  typename A::Stored weight;  // of the label, 0 without one
   typename A::Stored x;
   typename A::Stored y;
   typename A::Stored ends;  // 1 if a stretch may end here, else 0
@@ -84,7 +84,7 @@ class Items {
     keep(now);
   }
 
-  // Passes over whole groups of equal scores, of which all labels are hits or none is.
+  // Passes over whole groups of equal scores where all labels are hits or none is.
   void pass(double from, double to, Sum weight, Sum hits) {
     if (from != reading_.score) close();
     reading_.score = to;

@@ -1,6 +1,7 @@
 // Python's way into the set behind predictive distributions.
 //
-// The rules are those of module.cpp; a result whose length is not known beforehand is a new array.
+// The rules are those of module.cpp; a result with a length that is not known beforehand is a new
+// array.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -175,7 +175,7 @@ class CdfSearch {
     return kReadForPair * count * count <= read_for<kLeft>(all) + read_for<kRight>(all);
   }
 
-  // Whether most scores near the query are held more than once.
+  // Whether most scores near the query are there more than once.
   bool has_repeated_scores() const {
     const auto& home = around_.home();
     std::size_t repeated = 0;
@@ -256,7 +256,7 @@ class CdfSearch {
   }
 
   // Reads the query's own block and those near it, and more where a group of equal scores goes on.
-  // A block of which all labels are hits, or none is, is passed over: no end inside is better than
+  // A block where all labels are hits, or none is, is passed over: no end inside is better than
   // both around it.
   template <Side side>
   void gather(const Near& near, std::size_t first, std::size_t last) {

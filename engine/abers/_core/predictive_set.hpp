@@ -89,7 +89,7 @@ class PredictiveSet {
     return checked();
   }
 
-  // False, with nothing changed, if that weight is not held.
+  // False, with nothing changed, if that weight is not there.
   bool remove(double score, double label, std::int64_t weight) {
     const BufferEntry* held = buffer_.find(score, label);
     if (!held || held->weight < weight || (size_ == 1) != (total_ == weight)) return false;
@@ -243,7 +243,7 @@ class PredictiveSet {
     }
   }
 
-  // Whether all weights ever held are whole, so that they can be counted.
+  // Whether all weights ever kept are whole, so that they can be counted.
   bool counts() const {
     return half_life_ == 0 && bits_ % kOne == 0 && total_ >> kOneBits <= Counted::kLimit;
   }
@@ -286,7 +286,7 @@ class PredictiveSet {
   std::int64_t size_ = 0;
   std::int64_t total_ = 0;  // of the weights as they were learned
   std::int64_t late_ = 0;
-  std::int64_t bits_ = 0;      // of all weights ever held
+  std::int64_t bits_ = 0;      // of all weights ever kept
   std::int64_t exponent_ = 0;  // of the scale of decaying weights
   double newest_ = -std::numeric_limits<double>::infinity();
   double smallest_ = 0;

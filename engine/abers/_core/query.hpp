@@ -146,7 +146,7 @@ class Query {
 
   // The query with label 1. Invariant: no point after the query lies below the line from `a` to
   // its tangent point; each round `a` moves to the point before the query farthest below that
-  // line, which makes it steeper, until there is none.
+  // line, which makes it steeper, until none is left.
   double probability_1(const Place& at, Sum weight) const {
     const D block = between<A>(at.left, at.right);
     if (block.dy == block.dx) return 1.0;  // all labels from here on are 1

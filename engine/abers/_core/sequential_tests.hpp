@@ -31,7 +31,7 @@ inline constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min()
 inline double log_of(double x) { return x < kInfinity ? elementary::logarithm(x) : kInfinity; }
 
 struct Incident {
-  std::int64_t number = 0;  // 0 if there is none
+  std::int64_t number = 0;  // 0 without one
   std::int64_t first = 0, last = 0;
   double log_wealth = 0.0;
 };
@@ -263,7 +263,7 @@ class ShiftEstimate {
   std::vector<std::array<double, 3>> sums_;  // of labels, forecasts, and variances of these
 };
 
-// The tests of one view; the last raises alarms, whose size is reported.
+// The tests of one view; the last raises alarms and reports their size.
 class ViewTests {
  public:
   ViewTests(std::vector<SequentialTest> tests, std::size_t columns)

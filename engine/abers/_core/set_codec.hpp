@@ -70,7 +70,7 @@ inline void append_header(std::string& bytes, const CalibrationSet& set, bool un
   append(bytes, static_cast<std::uint8_t>(unit));
 }
 
-// A column of the layout, whose values are read one by one.
+// A column of the layout; its values are read one by one.
 struct Column {
   char letter;
   std::size_t count;

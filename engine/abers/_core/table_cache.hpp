@@ -15,8 +15,8 @@
 
 namespace abers {
 
-constexpr std::size_t kMany = 64;  // steps at once, from which and from which share of what is
-constexpr std::size_t kShare = 8;  // held the whole diagram is worth going through
+constexpr std::size_t kMany = 64;  // steps at once, from which and from which share of the
+constexpr std::size_t kShare = 8;  // observations the whole diagram is worth it
 
 // Whether so many steps are cheaper by going through a whole diagram.
 inline bool pays(std::size_t steps, std::int64_t held) {

@@ -26,7 +26,7 @@ namespace abers {
 class Tally {
  public:
   static constexpr std::int64_t kHalf = 64;  // eighths of log odds on each side of 0
-  static constexpr std::size_t kParts = 20;  // of [0, 1], at whose ends cells end too
+  static constexpr std::size_t kParts = 20;  // of [0, 1]; at their ends cells end too
   static constexpr std::size_t kEdges = 2 * kHalf + 1 + kParts - 2;  // 1/2 is an edge of both
   static constexpr std::size_t kCells = kEdges + 1;
 

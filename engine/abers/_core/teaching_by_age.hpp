@@ -62,7 +62,7 @@ class TeachingByAge {
     if (at < rows_.size()) end(at);
   }
 
-  // The clock moved, never back: appends the labels whose rows are now old enough, the earliest
+  // The clock moved, never back: appends the labels of rows that are now old enough, the earliest
   // first. Labels of the same moment come before, so that all are taught in the order of rows.
   void advance(std::int64_t clock, std::vector<Taught>& due) {
     clock_ = std::max(clock_, clock);

@@ -43,9 +43,9 @@ class TeachingOrder {
   static constexpr std::int64_t kOldest = 1 << 17;  // beyond which, or the wait, all are passed
   static constexpr std::int64_t kSettled = 8192;    // rows until it is known how many never come
   static constexpr std::int64_t kLabels = 50;       // of each class, before the order of arrival
-  // That order is for logarithms of delays whose deviation is so large, whose means are so near in
-  // deviations, and whose variances are so near in ratio. Equal delays gain nothing by it, and
-  // equal means with unequal variances tell the label.
+  // That order is for logarithms of delays with so large a deviation, with means so near in
+  // deviations, and with variances so near in ratio. Equal delays gain nothing by it, and equal
+  // means with unequal variances tell the label.
   static constexpr double kSpread = 0.25, kApart = 0.5, kUnequal = 2.0;
 
   // Rows are passed so many notes after their own that a stall is seen before it has misled: as
@@ -289,7 +289,7 @@ class TeachingOrder {
     require_saved(0 <= predictions_ && predictions_ <= kMaxCount, "count of predictions");
     require_saved(predictions_ == 0 ? last_ == -1 : predictions_ - 1 <= last_, "last number");
     require_saved(0 <= passed_ && passed_ <= noted_ && noted_ <= predictions_, "passed rows");
-    bool blocked = false;  // by a row that waits, so that labels after it are held
+    bool blocked = false;  // by a row that waits, so that labels after it wait
     std::int64_t position = -1, gaps = 0, without = 0;
     for (const Row& row : rows_) {
       const State state = row.state();
@@ -302,7 +302,7 @@ class TeachingOrder {
       require_saved(kDone < state && state <= kExpired, "state of a row");
       require_saved(state != kExpired || (expired_ && position >= noted_), "an expired row");
       blocked |= state == kWaits && position >= passed_;
-      require_saved(!row.held() || blocked, "a label that is held for nothing");
+      require_saved(!row.held() || blocked, "a label that waits for nothing");
       held_ += row.held();
       without += !row.held();
       if (!blocked) ++head_;
@@ -311,7 +311,7 @@ class TeachingOrder {
     require_saved(position < predictions_ && gaps <= last_ - (predictions_ - 1), "numbers of rows");
     require_saved(labels <= predictions_ - (without > 0 ? without : expired_),
                   "counts of labels and rows");
-    require_saved(held_ == 0 || !at_once(), "labels that are held for nothing");
+    require_saved(held_ == 0 || !at_once(), "labels that wait for nothing");
   }
 
   std::int64_t wait_;

@@ -1,12 +1,12 @@
 // A balanced binary tree over buckets of score groups.
 //
 // This module changes the shape of the tree and nothing else; whatever it joins
-// anew gets its bridge from the children, whose own bridges are right by then.
+// anew gets its bridge from the children; their own bridges are right by then.
 //
 // Invariants of a node: all scores of the left child < first_right <= all scores of the right one;
 // neither child has more than three times the leaves of the other (weight balance; Hirai &
 // Yamamoto 2011). The leftmost bucket begins with a sentinel, a group without weight at minus
-// infinity, whose point is the origin; so the origin is a vertex of every hull it belongs to.
+// infinity, with the origin as its point; so the origin is a vertex of every hull it belongs to.
 #pragma once
 
 #include <array>

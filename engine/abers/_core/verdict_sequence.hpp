@@ -2,7 +2,7 @@
 // tests/oracles/verdict_sequence.py.
 //
 // All of it is one record of fixed size. Invariants: labels < next; there is a limit if and only if
-// there is a rank, and then a verdict is held; a verdict is held only while an incident is open.
+// there is a rank, and then a verdict is kept; a verdict is kept only while an incident is open.
 #pragma once
 
 #include <algorithm>
@@ -111,9 +111,11 @@ class VerdictSequence {
     return open_ != before;
   }
 
-  // Starts another block, behind the observation of this event time: an alarm opened.
-  void restart(std::int64_t time) {
+  // Starts another block, behind the observation of this event time: an alarm opened, whose fault
+  // began at a time.
+  void restart(std::int64_t time, std::int64_t began) {
     open_ = true;
+    began_ = began;
     if (labels_ > 0) end_block(std::max(time, until_));
   }
 
@@ -142,6 +144,7 @@ class VerdictSequence {
   std::int64_t partitions() const { return partitions_; }
   std::int64_t blocks() const { return blocks_; }
   bool open() const { return open_; }
+  std::int64_t began() const { return began_; }
   std::int64_t labels() const { return labels_; }
   std::int64_t skipped() const { return skipped_; }
   std::int64_t next() const { return next_; }
@@ -156,6 +159,7 @@ class VerdictSequence {
     for (const VerdictSequence* const one : many.subspan(1)) {
       whole.partitions_ += one->partitions_;
       whole.blocks_ += one->blocks_ - 1;
+      if (one->open_) whole.began_ = whole.open_ ? std::min(whole.began_, one->began_) : one->began_;
       whole.open_ = whole.open_ || one->open_;
       if (one->held_) {
         const VerdictRecord shown = one->verdict();
@@ -184,7 +188,7 @@ class VerdictSequence {
     append(bytes, static_cast<std::uint8_t>(open_));
     append(bytes, static_cast<std::uint8_t>(held_.has_value()));
     for (const std::int64_t one :
-         {partitions_, blocks_, labels_, skipped_, next_, limit_, rank_, start_, until_}) {
+         {partitions_, blocks_, labels_, skipped_, next_, limit_, rank_, start_, until_, began_}) {
       append(bytes, one);
     }
     if (held_) held_->save(bytes);
@@ -201,10 +205,11 @@ class VerdictSequence {
     const auto is_open = reader.take<std::uint8_t>(), holds = reader.take<std::uint8_t>();
     for (std::int64_t* const value :
          {&one.partitions_, &one.blocks_, &one.labels_, &one.skipped_, &one.next_, &one.limit_,
-          &one.rank_, &one.start_, &one.until_}) {
+          &one.rank_, &one.start_, &one.until_, &one.began_}) {
       *value = reader.take<std::int64_t>();
     }
     require_saved(is_open <= 1 && holds <= is_open, "incidents");
+    require_saved(is_open == 1 || one.began_ == 0, "incidents");
     one.open_ = is_open == 1;
     one.held_.reset();
     if (holds == 1) one.held_ = VerdictRecord::load(reader, Sums::kGroups);
@@ -258,6 +263,7 @@ class VerdictSequence {
     } else if (found.inside && !found.outside()) {
       held_.reset();
       open_ = false;
+      began_ = 0;
       limit_ = rank_ = 0;
     } else if (held_ && !found.outside() && is_outgrown()) {
       held_.reset();
@@ -265,7 +271,7 @@ class VerdictSequence {
     }
   }
 
-  // Holds what the present block shows, unless the held verdict says more.
+  // Holds what the present block shows, unless the kept verdict says more.
   void hold(const Finding& found, bool ends) {
     const bool agrees = held_ && found.agrees(held_->finding.status);
     if (renews(found) && (ends || found.rank() > rank_ || !agrees)) {
@@ -273,18 +279,19 @@ class VerdictSequence {
     } else if (agrees) {
       held_->confirmed = until_;
     }
+    if (!open_) began_ = start_;
     open_ = true;
     rank_ = std::max(rank_, found.rank());
     if (limit_ == 0) limit_ = kPatience * labels_;
   }
 
-  // Whether the present block is outside, and the held verdict says no more.
+  // Whether the present block is outside, and the kept verdict says no more.
   bool renews(const Finding& found) const {
     if (!found.outside() || found.rank() < rank_) return false;
     return !held_ || found.rank() >= held_->finding.rank() || !found.agrees(held_->finding.status);
   }
 
-  // Whether the labels of the present block would show the held verdict, and do not lean to it.
+  // Whether the labels of the present block would show the kept verdict, and do not lean to it.
   bool is_outgrown() const {
     const std::int64_t fewest = kOutgrown * held_->counted;
     if (labels_ < fewest) return false;  // as most often; a group has no more labels than its block
@@ -316,7 +323,7 @@ class VerdictSequence {
             established(alpha)};
   }
 
-  // The smallest tolerance of the grid within which all main groups are; 0 if there is none.
+  // The smallest tolerance of the grid within which all main groups are; or 0.
   double established(double alpha) const {
     for (std::size_t k = 1; k < kTolerances; ++k) {
       if (are_inside(sums_.main_groups(k), alpha)) return sums_.tolerances()[k];
@@ -341,6 +348,7 @@ class VerdictSequence {
   std::int64_t start_ = 0, until_ = 0;
   std::int64_t partitions_ = 1, blocks_ = 1;
   bool open_ = false;
+  std::int64_t began_ = 0;  // event time since when, while an incident is open
   std::optional<VerdictRecord> held_;
 };
 

@@ -145,7 +145,7 @@ nb::class_<VerdictSequence<Sums>> bind_sequence(nb::module_& m, const char* name
             return turns;
           },
           "forecasts"_a, "labels"_a, "times"_a, "skipped"_a.none() = nb::none())
-      .def("restart", &Sequence::restart, "time"_a)
+      .def("restart", &Sequence::restart, "time"_a, "began"_a)
       .def("verdict", [](const Sequence& one) { return record(one.verdict()); })
       .def("brief",
            [](const Sequence& one) {
@@ -161,6 +161,7 @@ nb::class_<VerdictSequence<Sums>> bind_sequence(nb::module_& m, const char* name
       .def_prop_ro("partitions", &Sequence::partitions)
       .def_prop_ro("blocks", &Sequence::blocks)
       .def_prop_ro("open", &Sequence::open)
+      .def_prop_ro("began", &Sequence::began)
       .def_prop_ro("labels", &Sequence::labels)
       .def_prop_ro("skipped", &Sequence::skipped)
       .def_prop_ro("next", &Sequence::next)

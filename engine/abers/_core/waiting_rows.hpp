@@ -1,8 +1,8 @@
 // Rows by ascending number, each found by its number, in little more memory than those that live.
 //
 // A row that is done with stays as a dead slot until there are more slots than twice the live rows
-// and some; so a row costs a constant time, and the last rows, whose numbers mostly have no gaps,
-// are found without a search.
+// and some; so a row costs a constant time, and the last rows, mostly without gaps in their
+// numbers, are found without a search.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class WaitingRows {
     rows_.push_back(row);
   }
 
-  // The place of a live row; behind the last if there is none.
+  // The place of a live row; behind the last if it is missing.
   std::size_t find(std::int64_t number) const {
     if (rows_.empty() || number > rows_.back().number || number < rows_.front().number) {
       return size();

@@ -1,7 +1,7 @@
 """Methods that no stream uses; they are imported only on request.
 
 For a set of observations at once: the full and the simplified Venn-Abers predictor, Venn predictors
-with any taxonomy, the cross Venn-Abers prediction of a batch. Beside other calibrators: one for
+with any taxonomy, the cross Venn-Abers prediction of a batch. Calibrators around others: one for
 each category, intervals for a mean, and maps that recalibrate predictive distributions.
 """
 

@@ -106,7 +106,7 @@ def lower(raw: Floats) -> Floats:
 
 
 def lower_back(by_factor: Floats, factor: Floats) -> Floats:
-    """Return a gradient by such a factor as one by the factor with the logs of its diagonal."""
+    """Return a gradient by a factor as a gradient by it with the logs of its diagonal."""
     raw = np.tril(by_factor)
     diagonal(raw)[:] *= diagonal(factor)
     return raw

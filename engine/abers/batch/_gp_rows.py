@@ -1,6 +1,6 @@
 """What a GP-Beta calibrator holds, when it is fitted, and how it is saved.
 
-A fit is due after a fixed share of the labels then held, and is a function of what is held alone,
+A fit is due after a fixed share of the labels then kept, and is a function of what is kept alone,
 whatever the order it came in, and of the seed.
 """
 
@@ -101,7 +101,7 @@ class GPRows(Saveable):
 
     @property
     def refit(self) -> float:
-        """Share of the labels held after which as many new ones make a fit due."""
+        """Share of the labels kept after which as many new labels make a fit due."""
         return self._options.refit
 
     @property
@@ -110,7 +110,7 @@ class GPRows(Saveable):
         return self._options.seed
 
     def __len__(self) -> int:
-        """Return the number of labels held."""
+        """Return the number of labels kept."""
         return len(self._held)
 
     def __repr__(self) -> str:

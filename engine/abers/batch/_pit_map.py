@@ -1,7 +1,7 @@
 """Maps of probabilities that are made from PIT values, which are what they remember.
 
 A PIT value is the CDF of the base distribution at the label. The map is a function of the values
-held alone, in sorted order, whatever the order they came in.
+kept alone, in sorted order, whatever the order they came in.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PITMap(Saveable):
         return self._window
 
     def __len__(self) -> int:
-        """Count the PIT values held."""
+        """Count the PIT values kept."""
         return len(self._sorted)
 
     def __repr__(self) -> str:
@@ -138,7 +138,7 @@ class PITMap(Saveable):
                 self._sorted.remove(self._arrived.popleft())
 
     def _values(self) -> Floats:
-        """List what is held, in order."""
+        """List what is kept, in order."""
         return np.array(self._sorted, np.float64)
 
     def _save(self) -> bytes:

@@ -188,5 +188,5 @@ class TransductiveVennAbers(_BagPredictor):
         calibrator = VennAbers()
         calibrator.learn_many(scores, labels)
         value = calibrator.isotonic(float(scores[-1]))
-        assert value is not None, "the object itself is held"  # noqa: S101 - for the types
+        assert value is not None, "the object itself is kept"  # noqa: S101 - for the types
         return value

@@ -1,6 +1,6 @@
 """Beta calibration of a CDF: a smooth map of probabilities with three parameters.
 
-As with all refitted baselines, a fit is due after a fixed share of the values then held, and is a
+As with all refitted baselines, a fit is due after a fixed share of the values then kept, and is a
 function of those values alone.
 """
 
@@ -41,7 +41,7 @@ class BetaCDF(PITMap):
         Keep only the last `window` values; None keeps all.
     refit
         A fit is made when the values learned since the last one reach this share of those that
-        were held then (0: after each value or batch).
+        were kept then (0: after each value or batch).
 
     Raises
     ------
@@ -50,8 +50,8 @@ class BetaCDF(PITMap):
 
     Notes
     -----
-    **Guarantee.** None: it is right where the miscalibration is such a map, the same for all
-    inputs.
+    **Guarantee.** None: it is right where the miscalibration is a map of this kind, the same for
+    all inputs.
 
     **Few values.** The fit is the most likely one times a normal prior of variance 1 around the
     identity (a = b = 1, c = 0), which it is with nothing learned. The prior weighs about as much
@@ -80,7 +80,7 @@ class BetaCDF(PITMap):
 
     @property
     def refit(self) -> float:
-        """Share of the values held after which as many new ones make a fit due."""
+        """Share of the values kept after which as many new values make a fit due."""
         return self._refit
 
     @property
@@ -110,7 +110,7 @@ class BetaCDF(PITMap):
         Parameters
         ----------
         base
-            A `PredictiveDistribution`, whose merged CDF is mapped; or a continuous distribution
+            A `PredictiveDistribution`, to map its merged CDF; or a continuous distribution
             with `logcdf`, `logsf`, `ppf`, `isf` and `logpdf`, such as a frozen one of
             `scipy.stats`.
 

@@ -1,4 +1,4 @@
-"""A continuous predictive distribution: a base distribution whose CDF is mapped.
+"""A continuous predictive distribution: the mapped CDF of a base distribution.
 
 The base is evaluated at mapped probabilities only, from the nearer end. The mean and the CRPS are
 integrals over probabilities, by the trapezoidal rule in log odds: there a smooth integrand falls
@@ -56,7 +56,7 @@ class Smooth(Protocol):
 
 
 class CalibratedDistribution(BaseDistribution):
-    """A base distribution whose CDF goes through a smooth map.
+    """A base distribution with a smooth map of its CDF.
 
     `BetaCDF.distribution` and `GPBeta.distribution` return it. It has the calls of
     `PredictiveDistribution`, and a density; its lower and its upper CDF are its CDF.

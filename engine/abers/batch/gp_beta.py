@@ -48,7 +48,7 @@ class GPBeta(GPRows):
         Steps of stochastic gradient descent a fit.
     refit
         A fit is made when the labels learned since the last one reach this share of those that
-        were held then.
+        were kept then.
     seed
         Of the fits, and of the draws of predictions.
 
@@ -61,11 +61,11 @@ class GPBeta(GPRows):
 
     Notes
     -----
-    **Guarantee.** None. It is right where such maps are, as the labels get many.
+    **Guarantee.** None. It is right where maps of this kind are, as the labels get many.
 
     **Until the first fit**, of as many labels as there are inducing points, it is the identity.
 
-    **Cost.** A fit takes a time that hardly depends on how many labels are held: with 32 inducing
+    **Cost.** A fit takes a time that hardly depends on how many labels are kept: with 32 inducing
     points about 2 ms a step. It is made inside the call to `learn_one` or `learn_many` that makes
     it due; predictions in other threads go on with the last fit meanwhile.
 
@@ -197,7 +197,7 @@ class GPBeta(GPRows):
         return self._each(mean, std, arguments, CalibratedDistribution.quantile)
 
     def maps_many(self, mean: ArrayLike, std: ArrayLike) -> Floats:
-        """Return the beta maps whose mean calibrates each of n predictions, to be inspected.
+        """Return the beta maps of each of n predictions, to be inspected; their mean calibrates it.
 
         Parameters
         ----------

@@ -1,9 +1,9 @@
 """Inductive Venn-Abers regression: an interval for the conditional mean of a bounded label.
 
 A binary calibration set does the mathematics. A label is scaled to a share between 0 and 1. Then
-isotonic regression cannot tell it from two binary labels with the same score: a 1 whose weight is
-the share, and a 0 with the rest of the weight. So the set learns every label as two such parts. It
-is always two, so that a window of n observations is a window of 2n parts.
+isotonic regression cannot tell it from two binary labels with the same score: a 1 with the share as
+its weight, and a 0 with the rest. So the set learns every label as two parts. It is always two, so
+that a window of n observations is a window of 2n parts.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class IVAR(BoundedCalibrator[float, MeanInterval, MeanIntervals]):
     exact.
 
     **Times** and **threads** are as in `abers.VennAbers`. A prediction takes a few microseconds,
-    whatever the number of observations held. Learning a label takes about 0.1 ms alone, and a
+    for any number of observations. Learning a label takes about 0.1 ms alone, and a
     microsecond in an array.
 
     References
@@ -154,7 +154,7 @@ class IVAR(BoundedCalibrator[float, MeanInterval, MeanIntervals]):
         return super().late // 2
 
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
         return super().__len__() // 2
 
     def _options(self) -> list[str]:

@@ -83,11 +83,11 @@ class Mondrian(CopiedWhole, Generic[C]):
         return len(self._calibrators)
 
     def __bool__(self) -> bool:
-        """Be true even when nothing is held, so that `calibrator or default` keeps it."""
+        """Be true even when it is empty, so that `calibrator or default` keeps it."""
         return True
 
     def __getitem__(self, category: Hashable) -> C:
-        """Return the calibrator of a category, to be inspected; an empty one where none is held."""
+        """Return the calibrator of a category, to be inspected; a new category is empty."""
         found = self._calibrators.get(_checked(category))
         return self._make() if found is None else found
 

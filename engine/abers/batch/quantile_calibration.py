@@ -1,7 +1,7 @@
 """Quantile calibration: a base probability is replaced by how often it was not exceeded.
 
-The map is the empirical CDF of the PIT values held, so a calibrated CDF is a step CDF whose steps
-are the base quantiles at those values: no grid and no interpolation.
+The map is the empirical CDF of the PIT values kept, so a calibrated CDF is a step CDF with a step
+at each base quantile of those values: no grid and no interpolation.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class QuantileCalibration(PITMap):
     With nothing learned, every probability is mapped to 1/2 and the distribution is vacuous.
 
     **Cost.** Learning and mapping a probability take a search in a sorted list; a distribution of
-    a continuous base has a step for each distinct value held.
+    a continuous base has a step for each distinct value kept.
 
     References
     ----------
@@ -77,7 +77,7 @@ class QuantileCalibration(PITMap):
         Parameters
         ----------
         base
-            A `PredictiveDistribution`, whose merged CDF is mapped; or a continuous distribution
+            A `PredictiveDistribution`, to map its merged CDF; or a continuous distribution
             with `ppf`, such as a frozen one of `scipy.stats`, with the CDF that made the values.
 
         Returns

@@ -88,10 +88,10 @@ class VennPrediction(NamedTuple):
         Raises
         ------
         LabelError
-            If it is none of the labels.
+            If it is not among the labels.
         """
         if label not in self.labels:
-            msg = f"label {shown(label)} is none of {shown(list(self.labels))}"
+            msg = f"label {shown(label)} is not among {shown(list(self.labels))}"
             raise LabelError(msg)
         column = [row[self.labels.index(label)] for row in self.rows]
         return min(column), max(column)
@@ -161,11 +161,11 @@ class VennPredictor(CopiedWhole):
         return self._labels
 
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
         return len(self._numbers)
 
     def __bool__(self) -> bool:
-        """Be true even when nothing is held, so that `predictor or default` keeps it."""
+        """Be true even when it is empty, so that `predictor or default` keeps it."""
         return True
 
     def learn_one(self, one: ArrayLike, label: Hashable) -> None:
@@ -253,7 +253,7 @@ class VennPredictor(CopiedWhole):
         try:
             return self._labels.index(label)
         except ValueError:
-            msg = f"{where}label {shown(label)} is none of {shown(list(self._labels))}"
+            msg = f"{where}label {shown(label)} is not among {shown(list(self._labels))}"
             raise LabelError(msg) from None
 
 

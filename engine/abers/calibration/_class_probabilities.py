@@ -50,6 +50,6 @@ class ClassProbabilities(ClassLabels):
 
 
 def _are_probabilities(scores: Floats) -> Any:
-    """Return whether scores, of which none is negative, sum to 1, as far as digits go."""
+    """Return whether scores that are not negative sum to 1, as far as digits go."""
     with np.errstate(over="ignore"):  # an infinite sum is not 1
         return np.abs(np.asarray(sum(scores)) - 1.0) <= _ROUNDING

@@ -41,10 +41,10 @@ __all__ = [
 ]
 
 STEEPEST = 1.0 / np.finfo(float).eps
-"""More than any parameter of a fitted curve; steeper ones leave what a double holds."""
+"""More than any parameter of a fitted curve; a steeper curve is more than a double holds."""
 
 _SCHEDULE = struct.Struct("<dQ")
-_UNKNOWN = 0.5  # when nothing is held
+_UNKNOWN = 0.5  # without observations
 
 
 class Baseline(ScoreRange, HeldCalibrator[float, int, float, "Floats"]):
@@ -71,7 +71,7 @@ class Baseline(ScoreRange, HeldCalibrator[float, int, float, "Floats"]):
         """Map checked scores to probabilities."""
 
     def _change(self) -> int:
-        """Fit the map to what is held; return the number of labels to the next change."""
+        """Fit the map to what is kept; return the number of labels to the next change."""
         return 1
 
     def _predict(self, score: float, weight: int, time: float, number: int) -> float:
@@ -162,12 +162,12 @@ class Refitted(Baseline):
 
     @property
     def refit(self) -> float:
-        """Share of the observations held after which as many new labels make a fit due."""
+        """Share of the observations kept after which as many new labels make a fit due."""
         return self._refit
 
     @abstractmethod
     def _fit(self, groups: Groups) -> Floats:
-        """Fit the parameters to one or more groups, starting from the present ones."""
+        """Fit the parameters to one or more groups, starting from the present parameters."""
 
     def _change(self) -> int:
         groups = sets.groups(self._held)
@@ -238,7 +238,7 @@ class DirectIsotonic(Baseline):
     """Isotonic regression of label on score, read at the nearest calibration score (DIR).
 
     The method that Venn-Abers prediction improves on: one probability, which may be 0 or 1, so the
-    log loss may be infinite. Of two calibration scores at the same distance the smaller one counts.
+    log loss may be infinite. Of two calibration scores at the same distance the smaller counts.
 
     Parameters
     ----------
@@ -280,12 +280,12 @@ class DirectIsotonic(Baseline):
 
 
 def share(refit: float) -> float:
-    """Check the share of the observations held after which a fit is due."""
+    """Check the share of the observations kept after which a fit is due."""
     try:
         checked = validation.score(refit)
     except ScoreError:
         checked = math.nan
     if not 0.0 <= checked <= 1.0:
-        msg = f"refit={shown(refit)} is not a share in [0, 1] of the observations held"
+        msg = f"refit={shown(refit)} is not a share in [0, 1] of the observations kept"
         raise ParameterError(msg)
     return checked

@@ -28,7 +28,7 @@ class BetaCalibration(Refitted):
     """Beta calibration: log odds of p = a ln(score) - b ln(1 - score) + c, with a, b >= 0.
 
     Maximum likelihood; where it would make a or b negative, the best curve with that parameter 0
-    takes its place. Until both labels are held, the curve is the identity (a = b = 1, c = 0).
+    takes its place. Until both labels came, the curve is the identity (a = b = 1, c = 0).
 
     Parameters
     ----------

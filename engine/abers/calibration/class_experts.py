@@ -1,4 +1,4 @@
-"""Venn-Abers experts of class probabilities: one-vs-rest and one-vs-one, shrunk to the raw ones.
+"""Venn-Abers experts of class probabilities: one-vs-rest and one-vs-one, shrunk to the raw p.
 
 Arrays have the class as their first axis, and a column a step or a prediction.
 """

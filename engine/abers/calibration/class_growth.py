@@ -1,6 +1,6 @@
 """A new class of a protected calibrator: what its experts and its mixture know about it.
 
-Earlier observations have another class, and score 0 for the new one.
+Earlier observations have another class, and score 0 for the new class.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def rest_of_new(held: CalibrationSet) -> CalibrationSet:
 
 
 def pair_with_new(held: CalibrationSet) -> CalibrationSet:
-    """Return the set of the pair of a class and a new one, from the one-vs-rest set of the first.
+    """Return the set of the pair of a class and a new class, from the one-vs-rest set of the first.
 
     The share of the first class is 1, or 1/2 where its score is 0 too.
     """

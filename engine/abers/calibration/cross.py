@@ -108,7 +108,7 @@ class CrossVennAbers(FoldCalibrator[CrossInterval, CrossIntervals]):
         return sum(held.late for held in self._sets)
 
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
         return sum(held.size for held in self._sets)
 
     @property

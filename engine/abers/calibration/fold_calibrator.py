@@ -30,7 +30,7 @@ __all__ = ["FoldCalibrator"]
 
 
 class FoldCalibrator(Calibrator["Sequence[float]", int, One, Many], Generic[One, Many]):
-    """A calibrator of the scores of K learners, each of which is trained without its fold."""
+    """A calibrator of the scores of K learners, each trained without its fold."""
 
     _lowest: float = math.nan  # a number is no score
 
@@ -147,7 +147,7 @@ class FoldCalibrator(Calibrator["Sequence[float]", int, One, Many], Generic[One,
         """Learn an observation in its fold; return False if the total weight would be too large."""
 
     def _remove_from(self, fold: int, score: float, label: int, weight: int) -> bool:
-        """Undo `_learn_in`; return False if no such weight is held."""
+        """Undo `_learn_in`; return False if that weight is not there."""
         raise NotImplementedError
 
     def _learn(self, score: list[float], label: int, weight: int, time: float, number: int) -> bool:

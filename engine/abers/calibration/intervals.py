@@ -89,7 +89,7 @@ def shrunk_merge(p0: Floats, p1: Floats, raw: Floats) -> Floats:
 
 
 def shrunk(merged: Floats, width: Floats, raw: Floats) -> Floats:
-    """Draw probabilities merged of intervals to raw ones, the more the wider the intervals are.
+    """Draw probabilities merged of intervals to raw probabilities, the more the wider they are.
 
     Examples
     --------
@@ -204,7 +204,7 @@ class VennIntervals(NamedTuple):
 
 
 class ProtectedInterval(NamedTuple):
-    """A protected prediction: a probability, and the Venn-Abers interval beside it.
+    """A protected prediction: a probability, and a Venn-Abers interval.
 
     Attributes
     ----------

@@ -94,7 +94,7 @@ class LaneMixture:
 
 
 class ProbabilityMixture(LaneMixture):
-    """A mixin of calibrators: experts whose weights follow their log losses."""
+    """A mixin of calibrators: experts with weights that follow their log losses."""
 
     _raw_weight: float
 
@@ -105,7 +105,7 @@ class ProbabilityMixture(LaneMixture):
 
     @property
     def price(self) -> float:
-        """Bound on the log loss in excess of that of the raw probabilities, in nats in all."""
+        """Bound on the log loss in excess of that of the raw probabilities, in nats, in total."""
         return self.lanes * -math.log(self._raw_weight)
 
     def expert_losses(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Steps of the calibration sets whose predictions a mixture weighs.
+"""Steps of the calibration sets of a mixture, which weighs their predictions.
 
 A mixture of experts runs a batch in columns: first each calibration set, then the mixture. It asks
 the sets for a forecast before a label of an observation that was not predicted, and not at all
@@ -38,7 +38,7 @@ class SetSteps(NamedTuple):
         return self.moments if expert else self.own.times
 
     def sizes(self, before: int, after: Integers) -> Integers:
-        """Return numbers held after each step of the mixture, from those after each own one."""
+        """Return numbers kept after each step of the mixture, from those of its first set."""
         return np.concatenate(([before], after))[self.last + 1]
 
 

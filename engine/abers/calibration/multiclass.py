@@ -40,7 +40,7 @@ Touched: TypeAlias = "tuple[CalibrationSet, float, int]"
 UNSEEN = -1  # the number of any class that has no number yet
 _CLOCK = struct.Struct("<d")
 _NOT_HELD = (
-    "the observation is not held; remove only what was learned, with the scores, the label and "
+    "the observation is not there; remove only what was learned, with the scores, the label and "
     "the weight it had"
 )
 
@@ -92,7 +92,7 @@ class MultiClass(ClassLabels, Calibrator[Any, "Label", MultiInterval, MultiInter
         return self._all.late
 
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
         return self._all.size
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class MultiClass(ClassLabels, Calibrator[Any, "Label", MultiInterval, MultiInter
 
     @abstractmethod
     def _predict_row(self, row: Floats, weight: int, time: float) -> Triple:
-        """Predict one observation; scores of unknown classes follow those of the known ones."""
+        """Predict one observation; scores of unknown classes follow those of known classes."""
 
     @abstractmethod
     def _run(self, steps: Steps) -> Triple:

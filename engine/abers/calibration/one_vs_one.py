@@ -71,9 +71,9 @@ class OneVsOne(MultiClass):
     **Classes** come and go. A pair of classes that has no observation, or none in the window, is
     vacuous: (0, 1), merged 1/2. A class keeps its column.
 
-    **Time.** A query whose time is before the newest time seen is answered as of the newest.
+    **Time.** A query before the newest time seen is answered as of the newest.
 
-    **Weights.** With a half-life, keep the sum of the weights held below 2**24: beyond, labels that
+    **Weights.** With a half-life, keep the sum of the weights kept below 2**24: beyond, labels that
     come half-lives late could be too heavy for a pair after others accepted them.
 
     References
@@ -155,7 +155,7 @@ class OneVsOne(MultiClass):
         return p[:, 0], low[:, 0], high[:, 0]
 
     def _pair(self, i: int, j: int) -> CalibrationSet:
-        """Find the calibrator of a pair of which one class or both may have no number yet."""
+        """Find the calibrator of a pair; one class or both may have no number yet."""
         known = len(self._classes)
         if j < known:
             return self._parts[i, j]

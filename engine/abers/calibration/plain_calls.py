@@ -20,7 +20,7 @@ _Method = TypeVar("_Method", bound="Callable[..., object]")
 
 
 def predicts(answer: type) -> Callable[[_Method], _Method]:
-    """Return a decorator of a `predict_one` whose predictions are of a class of pairs."""
+    """Return a decorator of a `predict_one` that predicts objects of a class of pairs."""
 
     def decorated(general: _Method) -> _Method:
         if backend() != "native":

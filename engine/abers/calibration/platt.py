@@ -30,8 +30,8 @@ class Platt(Refitted):
     window, max_age, half_life
         How to forget, as in `VennAbers`.
     refit
-        A fit is made when the labels learned since the last one reach this share of the
-        observations that were held then (0: after each label), and at the end of `learn_many`. It
+        A fit is made when the labels learned since the last fit reach this share of the
+        observations that were kept then (0: after each label), and at the end of `learn_many`. It
         starts from the last fit.
 
     Raises

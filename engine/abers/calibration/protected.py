@@ -1,4 +1,4 @@
-"""Protected Venn-Abers prediction: calibration whose price against the raw score is bounded.
+"""Protected Venn-Abers prediction: calibration at a bounded price against the raw score.
 
 A mixture of methods gives the probability: the raw score, its Venn-Abers calibrator, corrections
 that follow changes, and combinations of these.
@@ -94,10 +94,10 @@ class ProtectedVennAbers(
     Parameters
     ----------
     window, max_age, half_life
-        A rule of forgetting is that of the calibrator whose interval is returned.
+        A rule of forgetting is that of the calibrator that makes the interval.
     scores
-        "probability"; "logit" if scores are log odds; "any" for other numbers, in place of which
-        the running share of label 1 is then the raw probability.
+        "probability"; "logit" if scores are log odds; "any" for other numbers: then the running
+        share of label 1 is the raw probability.
     raw_weight
         Weight of the raw probability in the mixture at first, between 0 and 1.
 

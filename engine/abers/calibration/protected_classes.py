@@ -181,8 +181,8 @@ class ProtectedMultiClass(
     def add_class(self, label: Label) -> None:
         """Add a class, behind those that are known.
 
-        For the experts earlier observations are of other classes, and have score 0 for the new one.
-        Observations that await labels expire, since their vectors lack the class.
+        For the experts earlier observations are of other classes, and have score 0 for the new
+        class. Observations that await labels expire, since their vectors lack the class.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ _HEADER = struct.Struct("<QBdqqqqq")
 
 
 class _Forecasts(NamedTuple):
-    """Predictions of the experts, a row each; `sizes` is what the first one held after a step."""
+    """Predictions of the experts, a row each; `sizes` is of the first, after a step."""
 
     p: Floats
     low: Floats
@@ -73,10 +73,10 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         Number K of folds, at least 2.
     window, max_age, half_life
         A rule of forgetting, as in `CrossVennAbers`, is that of the cross calibrator of all
-        observations, whose interval is returned.
+        observations, which makes the interval.
     scores
-        "probability"; "logit" if scores are log odds; "any" for other numbers, in place of which
-        the running share of label 1 is then the raw probability.
+        "probability"; "logit" if scores are log odds; "any" for other numbers: then the running
+        share of label 1 is the raw probability.
     raw_weight
         Weight of the raw probability in the mixture at first, between 0 and 1.
 
@@ -152,7 +152,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         self._raw_weight = first_weight(raw_weight, "raw_weight")
         self._sets = held  # of each expert, K of them
         self._mixture = core.Aggregation(len(held), self._raw_weight)
-        self._positives = positives  # labels 1 that were learned
+        self._positives = positives  # learned labels that are 1
 
     # What it is
 

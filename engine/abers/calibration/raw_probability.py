@@ -46,7 +46,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 class BinaryMixture(ProbabilityMixture):
     """A mixin of calibrators of two classes that mix a raw probability and its corrections."""
 
-    _calibrator: ClassVar[str]  # name of the expert whose interval is returned
+    _calibrator: ClassVar[str]  # name of the expert that makes the interval
     _scores_are: Kind
 
     @property
@@ -108,7 +108,7 @@ def raw_probability(kind: Kind, scores: Sequence[float], positives: int, taught:
 
 
 def logistic(scores: Floats) -> Floats:
-    """Return the probabilities whose log odds are the scores, an array of any shape."""
+    """Return the probabilities of scores that are log odds, an array of any shape."""
     found = np.empty(scores.size)
     core.logistics(np.ascontiguousarray(scores).reshape(-1), found)
     return found.reshape(scores.shape)

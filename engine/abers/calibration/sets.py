@@ -43,7 +43,7 @@ _FULL = 2.0**57  # units, beyond which a batch might overflow
 
 
 class Groups(NamedTuple):
-    """Observations held, pooled by score: weights of label 0 and of label 1."""
+    """Observations kept, pooled by score: weights of label 0 and of label 1."""
 
     scores: Floats
     negatives: Floats
@@ -72,7 +72,7 @@ def pairs(
 
 
 def fitted(held: CalibrationSet, score: float) -> float | None:
-    """Return the isotonic fit at a score, linear between blocks; None when nothing is held."""
+    """Return the isotonic fit at a score, linear between blocks; None without observations."""
     around = held.around(score)
     if around is None:
         return None
@@ -118,7 +118,7 @@ def copied(held: CalibrationSet) -> CalibrationSet:
 
 
 class HeldCalibrator(Calibrator[S, L, One, Many], Generic[S, L, One, Many]):
-    """A calibrator whose observations are in one set of the core."""
+    """A calibrator with its observations in one set of the core."""
 
     _held: Any
 
@@ -128,7 +128,7 @@ class HeldCalibrator(Calibrator[S, L, One, Many], Generic[S, L, One, Many]):
         return int(self._held.late)
 
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
         return int(self._held.size)
 
     def _learn(self, score: float, label: float, weight: int, time: float, number: int) -> bool:

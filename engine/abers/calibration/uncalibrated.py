@@ -36,7 +36,7 @@ class _LabelCounter(Calibrator[Any, Any, Any, Any]):
     _labels_seen = 0
 
     def __len__(self) -> int:
-        """Count the labels that came; none is held."""
+        """Count the labels that came; none is kept."""
         return self._labels_seen
 
     def _learn(self, score: Any, label: Any, weight: int, time: float, number: int) -> bool:
@@ -48,7 +48,7 @@ class _LabelCounter(Calibrator[Any, Any, Any, Any]):
     def _take(self, steps: Steps, held: Integers | None) -> tuple[Any, int]:
         learns = steps.kinds == LEARN
         seen = self._labels_seen + np.cumsum(learns)
-        done = int(np.searchsorted(seen, MAX_COUNT, "right"))  # the first one too many
+        done = int(np.searchsorted(seen, MAX_COUNT, "right"))  # the first that is too many
         if done < len(seen):
             return None, done
         if held is not None:

@@ -50,7 +50,7 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
     """Calibrate the scores of any binary model, one labelled observation at a time.
 
     The inductive Venn-Abers predictor (IVAP) with an exact incremental update: a prediction costs
-    about a microsecond whether a thousand or a million observations are held, and equals the
+    about a microsecond whether a thousand or a million observations are kept, and equals the
     definition to the last bit.
 
     At most one of `window`, `max_age` and `half_life` may be given; with none, everything is kept.
@@ -60,7 +60,7 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
     window
         Keep only the last `window` learned observations.
     max_age
-        Keep only observations whose event time is at most `max_age` before the newest time seen,
+        Keep only observations with an event time at most `max_age` before the newest time seen,
         in the unit of the times.
     half_life
         Halve the weight of an observation every `half_life` of event time; after 30 half-lives it
@@ -84,8 +84,9 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
     (2**28 with a half-life).
 
     **Time.** A prediction at a time ignores observations that are too old by then, but does not
-    drop them. A label too old to be kept is counted in `late` and not learned. Predictions whose
-    times jump back and forth over a range move the observations of that range out and in each time.
+    drop them. A label too old to be kept is counted in `late` and not learned. Predictions with
+    times that jump back and forth over a range move the observations of that range out and in each
+    time.
 
     **Memory.** Between two labels `predict_many` keeps a table of the steps of both probabilities:
     at most 24 bytes for each distinct score, and mostly far less. The next label drops it. It is
@@ -172,7 +173,7 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
         -------
         float or None
             The fitted value of the block that covers the score; linear between two blocks,
-            constant outside; None when nothing is held.
+            constant outside; None without observations.
 
         Raises
         ------

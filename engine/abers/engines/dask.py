@@ -82,5 +82,5 @@ def process_parquet(  # noqa: PLR0913 - two places, and options
     return run_parquet_job(run, data, output, settings, fields, shards=shards, outcomes=outcomes)
 
 
-def _call(task: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever a task returns
+def _call(task: Callable[[], Any]) -> Any:  # noqa: ANN401 - anything a task returns
     return task()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.arrow_values import require_pyarrow
 from abers.engines.model_stream import ModelStream
 from abers.exceptions import ParameterError, RecordError
-from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_fields import models_and_times
 from abers.stream.arrow_tables import ArrowOutputs
 from abers.stream.columns import Events

@@ -11,9 +11,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from abers.arrow_values import require_pyarrow
 from abers.engines.history import grouped_rows, require_fields
 from abers.exceptions import MissingExtraError, ParameterError, RecordError
-from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_columns import is_text
 from abers.stream.arrow_fields import models_and_times, needed_columns
 
@@ -64,7 +64,7 @@ def list_files(data: str | Path | Sequence[str | Path]) -> list[HistoryFile]:
     Raises
     ------
     ParameterError
-        If there are none.
+        If there are no files.
     """
     found = []
     for name in [data] if isinstance(data, (str, Path)) else data:

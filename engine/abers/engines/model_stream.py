@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from abers.arrow_values import require_pyarrow
 from abers.exceptions import ParameterError, RecordError
-from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_fields import models_and_times
 from abers.stream.columns import Events
 from abers.stream.event_order import filled_times, time_order
@@ -46,7 +46,7 @@ class ModelStream:
         self, model: str, settings: Settings, fields: FieldNames | None, *, outcomes: bool
     ) -> None:
         self._model, self._fields = model, fields
-        # No model is retired: there is no other one.
+        # No model is retired: there is no other.
         own = msgspec.structs.replace(settings, retire_after=None)
         self._processor = Processor(own, outcomes=outcomes)
         self._held: tuple[pa.Table, Integers] | None = None  # rows of the last time

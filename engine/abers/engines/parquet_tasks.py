@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from abers.arrow_values import require_pyarrow
 from abers.engines.history import CHUNK_ROWS, chunks, grouped_rows, process_history
 from abers.engines.history_files import file_system
 from abers.engines.part_files import HistoryTotals, hidden_name, write_parts
 from abers.exceptions import RecordError
-from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_fields import models_and_times
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import os
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from abers.stream.arrow_buffers import require_pyarrow
+from abers.arrow_values import require_pyarrow
 from abers.stream.arrow_tables import REPEATED, ArrowOutputs
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def process_parquet(  # noqa: PLR0913 - two places, and options
 ) -> HistoryTotals:
     """Process a history in Parquet files on the Ray cluster of this process.
 
-    That is the one of `ray.init`, and without it a new one on this machine.
+    That is the cluster of `ray.init`, and without it a new cluster on this machine.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ def process_parquet(  # noqa: PLR0913 - two places, and options
         try:
             return ray.get([call.remote(task) for task in tasks])  # type: ignore[no-any-return]
         except ray.exceptions.RayTaskError as error:
-            # Not Ray's own, of which the error is only the cause.
+            # Not Ray's own error, which only wraps this one.
             raise (error.cause if isinstance(error.cause, AbersError) else error) from None
 
     return run_parquet_job(run, data, output, settings, fields, shards=shards, outcomes=outcomes)
 
 
-def _call(task: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever a task returns
+def _call(task: Callable[[], Any]) -> Any:  # noqa: ANN401 - anything a task returns
     return task()

@@ -37,7 +37,7 @@ class ShardPlan(NamedTuple):
 def plan_shards(contents: Mapping[HistoryFile, FileContent], most: int) -> ShardPlan:
     """Return a plan of at most so many shards.
 
-    Models whose files have no other models stay together as long as that is balanced, since their
+    Models with files of their own stay together as long as that is balanced, since their
     files need not be split then.
 
     Raises

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from abers.arrow_values import require_pyarrow
 from abers.engines.history import process_history, require_fields, require_model_learners
 from abers.engines.libraries import require_library
-from abers.stream.arrow_buffers import require_pyarrow
 from abers.stream.arrow_fields import needed_columns
 from abers.stream.arrow_tables import ArrowRows
 from abers.stream.dead_letter_record import DeadLetterRecord

@@ -234,7 +234,7 @@ class NeuralNet(GaussianRegressor):
     Notes
     -----
     The net of the variance learns squared residuals of labels that the net of the mean was not
-    fitted to, by cross-validation. It minimises the Poisson loss, whose minimum is the mean of the
+    fitted to, by cross-validation. It minimises the Poisson loss, which is least at the mean of the
     squares at each input, whatever their distribution.
 
     References

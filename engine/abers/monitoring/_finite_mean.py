@@ -1,4 +1,4 @@
-"""Mean of losses of which some may be infinite.
+"""Mean of losses; some may be infinite.
 
 An infinite loss is counted and not added, so that it does not hide the others. Terms are added in
 their order, so that batches make no difference.

@@ -137,7 +137,7 @@ class Monitor(CopiedWhole, ABC):
 
     @abstractmethod
     def update(self, scored: ScoredRows) -> None:
-        """Add predictions whose labels came, in their order: a row each."""
+        """Add labelled predictions, in their order: a row each."""
 
     @classmethod
     @abstractmethod
@@ -179,17 +179,17 @@ class Monitor(CopiedWhole, ABC):
         Raises
         ------
         ValueError
-            If it is not the state of such a monitor.
+            If it is not the state of a monitor of this kind.
         """
 
     def watch(self, mixture: Mixture) -> None:
-        """Read a mixture that makes the predictions, beside the predictions themselves."""
+        """Read the mixture that makes the predictions, besides the predictions themselves."""
 
     def watch_tracker(self, tracker: Tracker) -> None:
-        """Read a tracker that moves the intervals of predictions, beside the predictions."""
+        """Read the tracker that moves the intervals of predictions, besides the predictions."""
 
     def each(self) -> dict[str, Monitor]:
-        """Return this monitor, and any that run beside it, by name."""
+        """Return this monitor, and any that run with it, by name."""
         return {self.name: self}
 
     def totals(self) -> tuple[Any, ...]:
@@ -291,7 +291,7 @@ class TaskMonitor(Monitor):
 
     @property
     def losses(self) -> LossDifference | None:
-        """What calibration saved or cost; None if there are no raw scores to compare with."""
+        """What calibration saved or cost; None without raw scores to compare with."""
         return _losses(self.e_processes)
 
     def answers(self, zone: str = "UTC") -> Answers | None:
@@ -308,8 +308,8 @@ class TaskMonitor(Monitor):
     def views(self) -> dict[str, dict[str, float]]:
         """Return the numbers of each view, "raw" and "calibrated", by name.
 
-        Numbers of other monitors without a view stand among the calibrated ones. Those with labels
-        of their own, such as the weight of an expert, are left out.
+        Numbers of other monitors without a view stand among those of "calibrated". Those with
+        labels of their own, such as the weight of an expert, are left out.
         """
         unlabelled = [one for one in self.numbers_beside() if not one.labels]
         beside = [one._replace(view=one.view or "calibrated") for one in unlabelled]
@@ -333,7 +333,7 @@ class TaskMonitor(Monitor):
             other.watch_tracker(tracker)
 
     def update(self, scored: ScoredRows) -> None:
-        """Add predictions whose labels came, in their order."""
+        """Add labelled predictions, in their order."""
         self._add(scored)
         for other in self.others:
             other.update(scored)

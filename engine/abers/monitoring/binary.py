@@ -1,4 +1,4 @@
-"""All-time scores of binary predictions, raw beside calibrated."""
+"""All-time scores of binary predictions, raw and calibrated."""
 
 from __future__ import annotations
 

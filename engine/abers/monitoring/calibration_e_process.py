@@ -109,14 +109,14 @@ class CalibrationEProcess(EProcess):
     the forecast p was issued and the labels of all observations before it, is p. The bet q is the
     mean of five probabilities, each with a weight that grows as it predicts labels better: p
     itself; how often labels came among all forecasts, among those in the same of 16 cells of log
-    odds, and of 32, each drawn to the wider one as if 10 more labels agreed with that; and a line
-    that is fitted to log odds. One such bet remembers all labels, for the test since the beginning;
-    one forgets a five hundredth with each label, for the detector. The factor is q/p for label 1,
-    and (1 - q)/(1 - p) for label 0; its mean is 1 if the hypothesis is true. A label 1 that was
-    forecast with 0, or 0 with 1, makes it infinite.
+    odds, and of 32, each drawn to the wider cell as if 10 more labels agreed with that; and a line
+    that is fitted to log odds. One of these bets remembers all labels, for the test since the
+    beginning; one forgets a five hundredth with each label, for the detector. The factor is q/p for
+    label 1, and (1 - q)/(1 - p) for label 0; its mean is 1 if the hypothesis is true. A label 1
+    that was forecast with 0, or 0 with 1, makes it infinite.
 
     The hypothesis of "since-start-tolerance" and "change-tolerance" is that this probability lies
-    between l and u, whose odds are those of p divided and multiplied by the tolerance. The bets
+    between l and u: their odds are those of p divided and multiplied by the tolerance. The bets
     are the same; the factor is q/p* for label 1, and (1 - q)/(1 - p*) for label 0, p* being the
     probability from l to u that is nearest to q. That is the reverse information projection of the
     bet on the hypothesis; the mean of the factor is at most 1 for each probability from l to u. It
@@ -175,6 +175,7 @@ class CalibrationEProcess(EProcess):
 
         self.tolerance, self._classes = tolerance, len(classes)
         self._names, self._several = (*classes,), multiclass
+        self.came = "right" if multiclass else "came"
         tests = _tests(tolerance, alpha, average_run_length, average_run_time, cooldown)
         tested = [TestedView(view, tests, [outcome], [*verdicts(view)]) for view in views]
         by_class = self._classes * len(views) + 1 if classes else 0
@@ -197,7 +198,7 @@ class CalibrationEProcess(EProcess):
             self.losses.core = self.native.losses
 
     def predict(self, number: int, *forecasts: float, time: int = 0) -> None:
-        """Bet on an observation, whose number is above all before it; a forecast a view."""
+        """Bet on an observation, with a number above all before it; a forecast a view."""
         self.run(self._step(PREDICTS, number, time, *forecasts))
 
     def learn(self, number: int, *labels: float) -> list[OpenedIncident]:

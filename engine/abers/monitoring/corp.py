@@ -38,7 +38,7 @@ class Decomposition(NamedTuple):
     miscalibration
         Loss that recalibration would have saved; 0 or more.
     discrimination
-        Loss that recalibrated forecasts save over the share of labels 1 as the only forecast; 0 or
+        Loss that recalibrated forecasts save over the share of label 1 as the only forecast; 0 or
         more.
     uncertainty
         Loss of that only forecast: it depends on the labels alone.
@@ -83,7 +83,7 @@ class Diagram:
     lower, upper
         Arrays of shape (blocks,): smallest and largest forecast of each block.
     probability
-        Array of shape (blocks,): share of labels 1, ascending; the recalibrated forecasts.
+        Array of shape (blocks,): share of label 1, ascending; the recalibrated forecasts.
     count, positives
         Arrays of shape (blocks,): number of forecasts of each block, and how many have label 1.
 
@@ -224,7 +224,7 @@ discrimination 0.0625, uncertainty 0.2500
 def drawn_bands(
     forecasts: Floats, counts: Integers, draws: Iterable[Integers], level: float = 0.9
 ) -> Bands:
-    """Return the bands within which diagrams of drawn labels 1 lie; see `Diagram.bands`."""
+    """Return the bands within which diagrams of drawn labels lie; see `Diagram.bands`."""
     drawn = []
     for positives in draws:
         one = Diagram(forecasts, counts, positives)
@@ -246,7 +246,7 @@ def corp(forecasts: ArrayLike, labels: ArrayLike) -> Diagram:
     Returns
     -------
     Diagram
-        Of these forecasts, equal ones pooled.
+        Of these forecasts, equal forecasts pooled.
 
     Raises
     ------

@@ -40,7 +40,7 @@ _WIDTH = Measure(
 )
 _WHOLE = Measure(
     "tracked_whole",
-    "tracked intervals that are the whole support",
+    "tracked intervals without a limit",
     "ratio",
     "Share of the tracked intervals that are the whole support.",
     brief="",
@@ -58,7 +58,7 @@ _EMPTY = Measure(
 )
 _LEVEL = Measure(
     "tracked_level",
-    "coverage that is asked for",
+    "promised coverage",
     _SHARE,
     "Share of labels that the tracked intervals are to cover.",
     brief="",
@@ -68,7 +68,7 @@ _BOUND = Measure(
     "tracked_coverage_bound",
     "bound on the distance between the two",
     _SHARE,
-    "Bound on the difference of the coverage of the tracked intervals and that asked for.",
+    "Bound on the difference of the coverage of the tracked intervals and the promised coverage.",
     brief="",
     chart="",
 )
@@ -123,7 +123,7 @@ class CoverageMonitor(Monitor):
         self.trackers = [tracker]
 
     def update(self, scored: ScoredRows) -> None:
-        """Add predictions whose labels came."""
+        """Add labelled predictions."""
         if (tracked := scored.tracked) is None:
             raise ValueError("tracked")
         self.labels += len(scored)

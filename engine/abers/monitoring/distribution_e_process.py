@@ -120,7 +120,7 @@ class DistributionEProcess(EProcess):
     intervals
         Whether there are answers about the intervals. Then a label first brings, of each level,
         whether it is below the interval, and the width of this; how far it is above the model's
-        number; and how far it is from the median, NaN if there is none.
+        number; and how far it is from the median, NaN without a median.
 
     Raises
     ------
@@ -131,10 +131,10 @@ class DistributionEProcess(EProcess):
     -----
     **Coverage.** The hypothesis of the test "coverage-0.9" is that P(the interval covers the
     label), given the labels of all observations before it, is at least 0.9. The bet is the share q
-    of the intervals before that covered, after one at the level itself, but none above the level:
-    the factor is q/0.9 for an interval that covers and (1 - q)/0.1 for one that does not. Its mean
-    is at most 1, so that intervals may be too wide, as they are while little is known. The test
-    "coverage-0.9-tolerance" is the same for the level whose odds are those of 0.9 divided by the
+    of the intervals before that covered, after one at the level itself, but no bet is above the
+    level: the factor is q/0.9 for an interval that covers and (1 - q)/0.1 for one that does not.
+    Its mean is at most 1, so that intervals may be too wide, as they are while little is known. The
+    test "coverage-0.9-tolerance" is the same for the level with the odds of 0.9 divided by the
     tolerance: 0.878 with 1.25.
 
     **PIT.** The hypothesis of the test "pit" is that the label, given all labels before it, has the
@@ -143,10 +143,10 @@ class DistributionEProcess(EProcess):
     starting with half a value each; the factor is the mean over that draw, so nothing is random.
     It has no tolerance.
 
-    **Change.** The detector "change" multiplies the factors of the PIT values, or if there are none
-    the mean of those of the intervals, where older labels count less: with each label, counts lose
-    a five hundredth. The detector "change-tolerance" multiplies the mean of those of the intervals
-    with their tolerance; where there are no intervals it is "change".
+    **Change.** The detector "change" multiplies the factors of the PIT values, or without PIT
+    values the mean of those of the intervals, where older labels count less: with each label,
+    counts lose a five hundredth. The detector "change-tolerance" multiplies the mean of those of
+    the intervals with their tolerance; where there are no intervals it is "change".
 
     **Verdicts.** The intervals share half of alpha. The other half is shared by the quantiles, each
     with the share of labels below it, and if there are PIT values by two shares of these: of values
@@ -171,7 +171,7 @@ class DistributionEProcess(EProcess):
     >>> process = DistributionEProcess([0.9])
     >>> numbers = np.arange(30)
     >>> steps = [np.full(30, kind, np.uint8) for kind in (0, 1)]
-    >>> for kinds in steps:  # predict 30 observations, of which none is covered
+    >>> for kinds in steps:  # predict 30 observations; none is covered
     ...     opened = process.run(EProcessSteps(kinds, numbers, numbers, np.zeros((30, 1))))
     >>> for one in opened:
     ...     print(one.test, one.incident.first)
@@ -184,7 +184,8 @@ class DistributionEProcess(EProcess):
     (8, 7.2, 0.0)
     """
 
-    subjects: ClassVar[Mapping[str, str]] = {"calibrated": "served intervals"}
+    subjects: ClassVar[Mapping[str, str]] = {"calibrated": "served intervals are"}
+    came = "inside"
     faults: ClassVar[Mapping[int, str]] = dict.fromkeys((-1, 0, 1), "too narrow")
     _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer", "_intervals"})
 

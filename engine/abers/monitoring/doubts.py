@@ -47,7 +47,7 @@ def score_doubts(scores: PrequentialScores) -> Iterator[str]:
     >>> scores = PrequentialScores()
     >>> scores.update_many([0.25, 0.75] * 50, [1, 0] * 50)
     >>> [*score_doubts(scores)]
-    ['Labels 1 are rarer where scores are higher. Are these of label 0? Then give 1 - p.']
+    ['Label 1 is rarer where scores are higher. Are these of label 0? Then give 1 - p.']
     """
     if scores.count < _LEAST:
         return
@@ -55,7 +55,7 @@ def score_doubts(scores: PrequentialScores) -> Iterator[str]:
     if all(one.forecast in {0.0, 1.0} for one in there):
         yield "All scores are 0 or 1. Are these decisions? Then give the probabilities instead."
     if _z(np.array(there)) < -_Z:
-        yield "Labels 1 are rarer where scores are higher. Are these of label 0? Then give 1 - p."
+        yield "Label 1 is rarer where scores are higher. Are these of label 0? Then give 1 - p."
 
 
 def _z(bins: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:

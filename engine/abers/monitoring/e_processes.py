@@ -1,4 +1,4 @@
-"""E-processes against predictions whose labels come late, in any order.
+"""E-processes against predictions with labels that come late, in any order.
 
 An observation waits until it and all before it have a label or expired. Then the tests take its
 factor, or it is counted as skipped. So tests see observations in their order, whenever labels come.
@@ -95,17 +95,16 @@ class EProcess(CopiedWhole, ABC):
         Number of labels that must have come before the first bet: earlier predictions are left out.
     """
 
-    subjects: ClassVar[Mapping[str, str]] = {
-        "raw": "raw scores",
-        "calibrated": "served probabilities",
-    }
-    """What a view is called in a sentence."""
+    subjects: ClassVar[Mapping[str, str]] = {"raw": "raw is", "calibrated": "calibrated is"}
+    """How a sentence about a view begins."""
+    came: str = "came"
+    """What a label did that a promise counts."""
     faults: ClassVar[Mapping[int, str]] = {
         1: "too high",
         -1: "too low",
         0: "miscalibrated, though about right on average",
     }
-    """What is wrong with forecasts, by the direction of a shift."""
+    """How forecasts are wrong, by the direction of a shift."""
     _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer"})
     """Attributes that the core keeps, which only `_core_state` can save."""
 
@@ -132,7 +131,7 @@ class EProcess(CopiedWhole, ABC):
 
     @property
     def waiting(self) -> Integers:
-        """Numbers of the observations that wait for their label or an earlier one, ascending."""
+        """Numbers of the observations that wait for their label or an earlier label, ascending."""
         return self._columns()[0]
 
     @abstractmethod
@@ -144,8 +143,8 @@ class EProcess(CopiedWhole, ABC):
         steps
             Steps in order. A label or an end of an observation that does not wait is ignored.
         most
-            An observation expires when one is predicted whose number is higher by so much; None
-            keeps all.
+            An observation expires when one with a number higher by so much is predicted; None keeps
+            all.
 
         Returns
         -------
@@ -202,14 +201,17 @@ class EProcess(CopiedWhole, ABC):
         """Number of predictions of the warm-up that are known."""
         return 0
 
-    def _incidents(self, at: int = 0) -> dict[str, int | None]:
-        """Return since when an incident of some verdicts of each view is open, if it is."""
-        found = {}
-        for view in self.views:
-            for one in view.verdicts[at : at + 1]:
-                if one.open:
-                    found[view.name] = one.held.since if one.held else view.last_alarm
-        return found
+    def _incidents(self, at: int = 0) -> dict[str, int]:
+        """Return at what event time the fault of each view with an open incident began.
+
+        Open is that of some verdicts of the view.
+        """
+        return {
+            view.name: one.began
+            for view in self.views
+            for one in view.verdicts[at : at + 1]
+            if one.began is not None
+        }
 
     @abstractmethod
     def _dump(self) -> list[bytes]:
@@ -272,7 +274,7 @@ class EProcess(CopiedWhole, ABC):
     def _load_core(
         self, strategies: Sequence[bytes], waiting: Sequence[Any], counts: Sequence[Any]
     ) -> None:
-        """Restore what `_core_state` returned; a ValueError if it cannot be such."""
+        """Restore what `_core_state` returned; a ValueError if it cannot be one."""
         came, skipped, gap = counts
         self._restore(strategies)
         self._load_buffer(*waiting)
@@ -296,7 +298,7 @@ class EProcess(CopiedWhole, ABC):
 
     @abstractmethod
     def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
-        """Return whether all rows are valid, of which some have their label."""
+        """Return whether all rows are valid; some have their label."""
 
     def _columns(self) -> tuple[Integers, Integers, Bytes, Floats]:
         n = self._buffer.size()

@@ -37,7 +37,7 @@ def event_time(time: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """Return a span of event time in the largest unit of which it has one.
+    """Return a span of event time in the largest unit that is not longer.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class Evidence(NamedTuple):
     status
         "quiet" before the first incident, "active" during one, else "triggered". A test since the
         beginning stays triggered: it says that something was wrong, not that it is now. It may be
-        armed again, and is not active then.
+        restarted, and is not active then.
     incidents
         Number of incidents.
     last
@@ -92,8 +92,7 @@ def strongest(many: Sequence[Sequence[Evidence]]) -> tuple[Evidence, ...]:
     Parameters
     ----------
     many
-        Tests of each calibrator, of the same views and names in the same order; empty where there
-        are none.
+        Tests of each calibrator, of the same views and names in the same order; or none.
 
     Returns
     -------

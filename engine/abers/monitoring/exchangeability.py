@@ -49,7 +49,7 @@ class ExchangeabilityEProcess(CopiedWhole):
     by s / (1 + |s|), which leaves ranks as they are but for ties. If scores are exchangeable,
     p-values are independent and uniform (Vovk, Gammerman & Shafer 2005), whatever the grid. The bet
     is the Simple Jumper: the factor 1 + e (p - 1/2) for e = -1, 0 and 1, each with its share of
-    the wealth, of which 0.01 is redistributed evenly before each step.
+    the wealth; 0.01 of it is redistributed evenly before each step.
 
     **Guarantee.** That of each test, see `Martingale` and `EDetector`, if scores are
     exchangeable: as those of a fixed scorer are on independent observations of one kind. It needs

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["BINS", "GRID", "ForecastGroup", "ForecastGroups", "checked_rows", "tolerances"]
 
 GRID = (1.05, 1.1, 1.15, 1.2, 1.25, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
-"""Tolerances of which the smallest that holds is shown; more of them cost no evidence."""
+"""The smallest of these tolerances that holds is shown; more of them cost no evidence."""
 BINS = 10
 """Number of bins of equal width; each but the last is open above."""
 
 
 class ForecastGroup(NamedTuple):
-    """Sums over forecasts of a group whose labels came.
+    """Sums over labelled forecasts of a group.
 
     Attributes
     ----------
     labels
         Number of labels.
     observed
-        Number of labels 1.
+        Number of labels that are 1.
     expected
         Sum of the forecasts.
     squares
@@ -62,7 +62,7 @@ class ForecastGroups:
     Parameters
     ----------
     tolerance
-        Ratio of odds, at least 1. A forecast p may stand for each probability from l to u, whose
+        Ratio of odds, at least 1. A forecast p may stand for each probability from l to u: their
         odds are those of p divided and multiplied by it.
 
     Raises
@@ -102,7 +102,7 @@ class ForecastGroups:
         return groups
 
     def update(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
-        """Add forecasts whose labels came, in the order of the observations.
+        """Add labelled forecasts, in the order of the observations.
 
         Parameters
         ----------

@@ -30,10 +30,9 @@ class LabelNeed(NamedTuple):
     Attributes
     ----------
     statement
-        What they do, and under which condition, such as "establish a factor of 1.25 in odds if the
-        forecasts are right".
+        What is true then, such as "the forecasts are right".
     labels
-        Number of labels in all, to two digits or three.
+        Total number of labels, to two digits or three.
     more
         Number of labels beyond those that came; 0 if there are enough.
     """
@@ -45,8 +44,8 @@ class LabelNeed(NamedTuple):
     @property
     def sentence(self) -> str:
         """The number and the statement, in words."""
-        more = f"{self.more:,} more" if self.more else "as many came"
-        return f"About {self.labels:,} labels {self.statement}: {more}."
+        more = f"about {self.more:,} more labels decide" if self.more else "the labels are enough"
+        return f"If {self.statement}, {more}."
 
 
 def label_needs(groups: ForecastGroups | LevelSums, alpha: float) -> list[LabelNeed]:
@@ -55,7 +54,7 @@ def label_needs(groups: ForecastGroups | LevelSums, alpha: float) -> list[LabelN
     Parameters
     ----------
     groups
-        Sums over forecasts whose labels came.
+        Sums over labelled forecasts.
     alpha
         Level of all claims together, half of it each side.
 
@@ -86,20 +85,19 @@ def label_needs(groups: ForecastGroups | LevelSums, alpha: float) -> list[LabelN
     >>> groups.update(p, rng.random(3_000) < p)
     >>> for need in label_needs(groups, 0.025):
     ...     print(need.sentence)
-    About 10,700 labels establish a factor of 1.25 in odds if the forecasts are right: 7,700 more.
-    About 8,400 labels reveal odds that are too high by a factor of 1.5: 5,400 more.
+    If the forecasts are right, about 7,700 more labels decide.
+    If their odds are 1.5 times too high, about 5,400 more labels decide.
     """
     n = groups.labels
     if not n:
         return []
     right = max(_labels(one, n, _gap(one), alpha) for one in _main(groups))
-    within = f"establish a factor of {groups.tolerance:g} in odds if the forecasts are right"
-    needs = [(within, right)]
+    needs = [("the forecasts are right", right)]
     factor = next((one for one in GRID if one >= _WRONG * groups.tolerance), None)
     if factor is not None:
         inner, outer = groups.groups()[ALL], groups.main_groups(factor)[ALL]
         wrong = _labels(inner, n, inner.least - outer.least, alpha)
-        needs.append((f"reveal odds that are too high by a factor of {factor:g}", wrong))
+        needs.append((f"their odds are {factor:g} times too high", wrong))
     return [
         LabelNeed(words, _rounded(one), _rounded(max(one - n, 0.0)))
         for words, one in needs

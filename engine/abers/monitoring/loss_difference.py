@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["LossDifference"]
 
 _LARGEST = 3.0  # nats that a label counts at most: its probability was changed by a factor of 20
-# Differences whose squares have a mean of 0.03 have this sum after some 4,000 labels, when a saving
+# Differences with a mean square of 0.03 have this sum after some 4,000 labels, when a saving
 # of a hundredth of a nat is about to be found.
 _TIGHTEST = 120.0
 _ROUNDED = 1.0 + 1e-9
@@ -73,7 +73,7 @@ class LossDifference(CopiedWhole):
     >>> losses = LossDifference()
     >>> losses.update(raw, p, labels, np.arange(10_000))
     >>> print(losses.sentence)  # doctest: +NORMALIZE_WHITESPACE
-    Calibration saved 0.045 nats an event (at least 0.033), over 10,000 labels
+    Calibration saved 0.045 nats a label (at least 0.033), over 10,000 labels
     from event time 0 until event time 9,999.
     """
 
@@ -92,7 +92,7 @@ class LossDifference(CopiedWhole):
 
     @property
     def clipped(self) -> int:
-        """Number of labels whose difference was larger than 3 nats."""
+        """Number of labels with a difference of more than 3 nats."""
         return int(self.core.clipped)
 
     @property
@@ -106,7 +106,7 @@ class LossDifference(CopiedWhole):
         return int(self.core.until)
 
     def update(self, raw: ArrayLike, served: ArrayLike, labels: ArrayLike, times: Integers) -> None:
-        """Take forecasts of both kinds whose labels came, in the order of the observations.
+        """Take labelled forecasts of both kinds, in the order of the observations.
 
         Parameters
         ----------
@@ -135,12 +135,12 @@ class LossDifference(CopiedWhole):
 
     @property
     def mean(self) -> float:
-        """Nats that an event saved on average; NaN before the first."""
+        """Nats that a label saved on average; NaN before the first."""
         return float(self.core.total) / self.count if self.count else math.nan
 
     @property
     def difference(self) -> Estimate:
-        """Nats that an event saved on average, with what is not excluded; NaN before the first."""
+        """Nats that a label saved on average, with its range; NaN before the first."""
         if not self.count:
             return Estimate(math.nan, math.nan, math.nan)
         total, squares = self.core.total, self.core.squares
@@ -152,15 +152,15 @@ class LossDifference(CopiedWhole):
     def sentence(self) -> str:
         """What calibration saved or cost, and what to do if it cost."""
         if not self.count:
-            return "No difference by calibration found so far: no label is counted yet."
+            return "No difference by calibration found: no label is counted yet."
         mean, lower, upper = self.difference
         counted = f"over {self.count:,} labels {period(self.start, self.until)}"
         digits = max(2, 1 - math.floor(math.log10(max(upper - lower, 1e-6))))
         if lower > 0.0:
-            sizes = f"{mean:.{digits}f} nats an event (at least {lower:.{digits}f})"
+            sizes = f"{mean:.{digits}f} nats a label (at least {lower:.{digits}f})"
             return f"Calibration saved {sizes}, {counted}."
         if upper < 0.0:
-            sizes = f"{-mean:.{digits}f} nats an event (at least {-upper:.{digits}f})"
+            sizes = f"{-mean:.{digits}f} nats a label (at least {-upper:.{digits}f})"
             return (
                 f"Calibration cost {sizes}, {counted}. To serve better probabilities, let it "
                 "forget old labels (calibrator.window), protect the raw score "
@@ -169,8 +169,7 @@ class LossDifference(CopiedWhole):
             )
         between = f"from {-lower:.{digits}f} lost to {upper:.{digits}f} saved"
         return (
-            "No difference by calibration found so far: "
-            f"{between} nats an event are not excluded, {counted}."
+            f"No difference by calibration found: {between} nats a label are possible, {counted}."
         )
 
     def state(self) -> tuple[Any, ...]:

@@ -25,9 +25,9 @@ class Measure(NamedTuple):
     help
         One sentence.
     brief
-        Column of a narrow table; None for the label, empty if such tables leave it out.
+        Column of a narrow table; None for the label, empty if narrow tables leave it out.
     chart
-        Heading of a figure over time; None for the label, empty if there is no such figure.
+        Heading of a figure over time; None for the label, empty for no figure.
     gauge
         Prometheus gauge; None for "abers_" and the name, empty if counters have the sums instead.
     finite
@@ -117,12 +117,12 @@ class Number(NamedTuple):
 
     @property
     def brief(self) -> str:
-        """Column of a narrow table; empty if such tables leave it out."""
+        """Column of a narrow table; empty if narrow tables leave it out."""
         return self.measure.label if self.measure.brief is None else self.measure.brief
 
     @property
     def chart(self) -> str:
-        """Heading of a figure over time; empty if there is none."""
+        """Heading of a figure over time; empty for no figure."""
         return self.measure.label if self.measure.chart is None else self.measure.chart
 
     @property

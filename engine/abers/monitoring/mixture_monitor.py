@@ -28,7 +28,7 @@ __all__ = ["LANES", "WEIGHT", "LossWords", "MixtureMonitor", "experts", "experts
 
 LANES = Measure(
     "lanes",
-    "most labels awaited at once",
+    "most predictions that waited together",
     "observations",
     "Largest number of observations that ever awaited their labels together.",
     brief="",
@@ -92,7 +92,7 @@ class MixtureMonitor(Monitor):
         self.mixtures = [mixture]
 
     def update(self, scored: ScoredRows) -> None:
-        """Add predictions whose labels came."""
+        """Add labelled predictions."""
         self.labels += len(scored)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""All-time scores of multi-class predictions, raw beside calibrated."""
+"""All-time scores of multi-class predictions, raw and calibrated."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class MultiClassScores(ViewScores):
 
     @property
     def tallies(self) -> Integers:
-        """Infinite log losses, forecasts, and right ones."""
+        """Infinite log losses, forecasts, and right forecasts."""
         return self._tallies
 
     @property
@@ -85,7 +85,7 @@ class MultiClassScores(ViewScores):
         return self._mean(int(self.tallies[2]))
 
     def update_many(self, forecasts: Floats, labels: Integers) -> None:
-        """Score forecasts whose labels came, in their order.
+        """Score labelled forecasts, in their order.
 
         Parameters
         ----------

@@ -30,7 +30,7 @@ _OUTSIDE = Measure(
 )
 _PRICE_NATS = Measure(
     "price_nats",
-    "bound on the loss above raw, nats in all",
+    "worst case against raw, nats in total",
     "nats",
     "Bound on the total log loss in excess of that of the raw probability.",
     brief="",
@@ -38,7 +38,7 @@ _PRICE_NATS = Measure(
 )
 _PRICE_PER_LABEL = Measure(
     "price_per_label",
-    "bound on the loss above raw, nats a label",
+    "worst case against raw, nats a label",
     "nats",
     "Bound on the mean log loss in excess of that of the raw probability.",
     brief="",
@@ -51,7 +51,7 @@ _LOG_LOSS = Measure(
 _UNIT = "unit of the label"
 _PRICE_CRPS = Measure(
     "price_crps",
-    "bound on the CRPS above the base, in all",
+    "worst case against the base, in total",
     _UNIT,
     "Bound on the total CRPS in excess of that of the base.",
     brief="",
@@ -59,7 +59,7 @@ _PRICE_CRPS = Measure(
 )
 _PRICE_CRPS_PER_LABEL = Measure(
     "price_crps_per_label",
-    "bound on the CRPS above the base, a label",
+    "worst case against the base, a label",
     _UNIT,
     "Bound on the mean CRPS in excess of that of the base.",
     brief="",
@@ -135,7 +135,7 @@ class ProtectionMonitor(MixtureMonitor):
         self._core.labels = labels
 
     def update(self, scored: ScoredRows) -> None:
-        """Add predictions whose labels came."""
+        """Add labelled predictions."""
         super().update(scored)
         if scored.outside is not None:
             self._core.outside += int(np.count_nonzero(scored.outside))

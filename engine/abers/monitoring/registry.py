@@ -70,7 +70,7 @@ def task_monitor(
     Raises
     ------
     ValueError
-        If a state is not one of such a monitor, no monitor has its name, or two have one name.
+        If a state is not of a monitor of this kind, no monitor has its name, or two have one name.
 
     Examples
     --------

@@ -96,9 +96,9 @@ class RegressionMonitor(TaskMonitor):
     -----
     The pinball loss of a quantile v at level q is q (y - v) for a label y above it, and
     (1 - q) (v - y) otherwise; it is averaged over the levels. An interval covers a label at one
-    of its ends. The raw score is scored as a distribution of one point, whose quantiles are all
-    the score, and whose CRPS is its distance from the label. Means leave out infinite terms; where
-    the calibrated loss is infinite, the raw one is left out too, so both have the same predictions.
+    of its ends. The raw score is scored as a distribution of one point: its quantiles are all the
+    score, and its CRPS is the distance from the label. Means leave out infinite terms; where the
+    calibrated loss is infinite, the raw loss is left out too, so both have the same predictions.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def _pit(counts: Sequence[float]) -> Figure:
         "pit_histogram",
         {"counts": counts},
         "Where labels fell in their predictive distributions. Level bars are right; high ends mean "
-        "distributions that are too narrow, a hump in the middle ones that are too wide.",
+        "distributions that are too narrow, a hump in the middle distributions that are too wide.",
         ["predictive CDF at the label", "labels"],
         [
             [f"{row / n:.2f} to {(row + 1) / n:.2f}", f"{count:,.1f}"]

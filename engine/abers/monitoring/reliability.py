@@ -48,7 +48,7 @@ class Reliability:
 
     **Guarantee.** That of `Diagram`, for forecasts that are replaced by the mean of their cell. A
     forecast that is alone in its cell, however often, stays exact if it is at least 2**-12;
-    smaller ones are rounded to multiples of 2**-64. There are 148 cells, of 32 bytes each.
+    a smaller forecast is rounded to multiples of 2**-64. There are 148 cells, of 32 bytes each.
 
     Sums are exact, so they have no order: the order of the forecasts, their batches and the number
     of `Reliability` over which they were spread make no difference.
@@ -72,7 +72,7 @@ class Reliability:
         return int(self.cells().counts.sum())
 
     def update_many(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
-        """Count forecasts whose labels came.
+        """Count labelled forecasts.
 
         Parameters
         ----------

@@ -69,7 +69,7 @@ def reliability_figure(
         "dotted line. Where a line is above it, the probabilities are too low; below, too high. "
         f"A calibrated forecast stays in its band in {10 * BAND_LEVEL:.0f} of 10 cases. The steps "
         "below show which share of the predictions had each probability.",
-        ["view", "forecast from", "to", "share of labels 1", "weight" if weighted else "labels"],
+        ["view", "forecast from", "to", "share of label 1", "weight" if weighted else "labels"],
         rows,
         max(_LEAST - labels, 0),
     )
@@ -86,5 +86,5 @@ def _histogram(reliability: Reliability) -> Integers:
 
 
 def _in(counts: Integers, unit: int) -> Integers | Floats:
-    """Return counts in a unit; whole ones stay whole."""
+    """Return counts in a unit; whole counts stay whole."""
     return counts if unit == 1 else counts / unit

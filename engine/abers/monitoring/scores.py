@@ -61,7 +61,7 @@ class Bin(NamedTuple):
     forecast
         Their mean; NaN in an empty bin.
     share
-        Share of labels 1; NaN in an empty bin.
+        Share of label 1; NaN in an empty bin.
     labels
         Number of labels.
     """
@@ -111,7 +111,7 @@ class ViewScores(CopiedWhole, ABC):
 
     @abstractmethod
     def update_many(self, forecasts: Any, labels: Any) -> None:  # noqa: ANN401 - of the task
-        """Score forecasts whose labels came, in their order."""
+        """Score labelled forecasts, in their order."""
 
     @abstractmethod
     def totals(self) -> tuple[Any, ...]:
@@ -196,7 +196,7 @@ class PrequentialScores(ViewScores):
 
     @property
     def tallies(self) -> Integers:
-        """Infinite losses, labels of each bin, and labels 1 of each bin."""
+        """Infinite losses, labels of each bin, and labels of each bin that are 1."""
         counts: Integers = self._core.counts
         return counts
 
@@ -227,11 +227,11 @@ class PrequentialScores(ViewScores):
         return self.tallies[1 + BINS :]
 
     def update(self, forecast: float, label: int) -> None:
-        """Score one forecast whose label came; see `update_many`."""
+        """Score one labelled forecast; see `update_many`."""
         self.update_many([forecast], [label])
 
     def update_many(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
-        """Score forecasts whose labels came, in their order.
+        """Score labelled forecasts, in their order.
 
         Parameters
         ----------

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from abers.monitoring.answers import formats
+
 __all__ = ["Shift"]
 
 _CLEAR = 2.0  # standard deviations from which a difference has a direction
@@ -40,6 +42,21 @@ class Shift(NamedTuple):
     observed: float
     expected: float
     deviation: float
+
+    def sentence(self, came: str, zone: str = "UTC") -> str:
+        """Return what was promised and came since then.
+
+        Examples
+        --------
+        >>> shift = Shift(1_364_790_000_000, 99, "labels 1", 19.0, 37.5, 4.8)
+        >>> shift.sentence("came").replace(formats.NO_BREAK, " ")
+        'Since 1 Apr 2013, 04:20: 99 labels, 37.5 promised, 19 came.'
+        """
+        labels = "label" if self.labels == 1 else "labels"
+        return (
+            f"Since {formats.moment(self.since, zone)}: {formats.count(self.labels)} {labels}, "
+            f"{formats.number(self.expected, 1)} promised, {formats.count(self.observed)} {came}."
+        )
 
     @property
     def direction(self) -> int:

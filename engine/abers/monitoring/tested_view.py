@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["ALARM_TEST", "OpenedTest", "SettledForecasts", "TestedView"]
 
 ALARM_TEST = "change-tolerance"
-"""Name of the test whose incidents are alarms."""
+"""Name of the test that raises alarms."""
 
 
 class SettledForecasts(NamedTuple):
-    """Forecasts whose labels came, a column each, in the order of the observations.
+    """Labelled forecasts, a column each, in the order of the observations.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class TestedView(CopiedWhole):
         Name of the view, "raw" or "calibrated".
     tests
         Its tests as they begin. The incidents of `ALARM_TEST`, the last, are alarms. The others are
-        armed again when all incidents of the verdicts are over.
+        restarted when all incidents of the verdicts are over.
     outcomes
         What the labels of the first rows count, a text for each; see `Shift`.
     verdicts
@@ -98,7 +98,7 @@ class TestedView(CopiedWhole):
         last = np.ascontiguousarray(factors[:, -1])
         shares, labels = (np.ascontiguousarray(one[:k].T) for one in settled[:2])
         raised = self.native.alarms(last, shares, labels, times)
-        over = self.decide(settled, [row for row, *_ in raised])
+        over = self.decide(settled, [(row, shift[0]) for row, _, shift in raised])
         found = [
             self.opened(row, test, incident)
             for test, row, incident in self.native.others(factors, times, np.array(over, np.int64))
@@ -113,12 +113,14 @@ class TestedView(CopiedWhole):
             sized = Shift(since, labels, self._outcomes[column], *sizes)
         return OpenedTest(row, self._tests[test].name, Incident(*incident), sized)
 
-    def decide(self, settled: SettledForecasts, alarms: Sequence[int]) -> list[int]:
+    def decide(self, settled: SettledForecasts, alarms: Sequence[tuple[int, int]]) -> list[int]:
         """Add settled forecasts to the verdicts, in parts that end at each alarm.
 
-        Return those behind which no incident of any verdict is open any more.
+        Each alarm has its row, and the event time at which its fault began. Return the rows behind
+        which no incident of any verdict is open any more.
         """
-        ends = [row + 1 for row in alarms]
+        ends = [row + 1 for row, _ in alarms]
+        began = dict(zip(ends, (since for _, since in alarms), strict=True))
         open_, turns = sum(one.open for one in self.verdicts), []
         for verdicts, forecasts, labels in zip(self.verdicts, *settled[:2], strict=True):
             for begin, end in zip([0, *ends], [*ends, len(settled.times)], strict=True):
@@ -128,9 +130,9 @@ class TestedView(CopiedWhole):
                 for row in verdicts.add(forecasts[part], labels[part], times, skipped):
                     turns.append((begin + row, change))
                     change = -change
-                if begin < end and end in ends:
+                if begin < end and end in began:
                     turns += [(end - 1, 1)] * (not verdicts.open)
-                    verdicts.restart(int(settled.times[end - 1]))
+                    verdicts.restart(int(settled.times[end - 1]), began[end])
         over = []
         # An incident that opens at a row where another is over keeps that of the view open.
         for row, change in sorted(turns, key=lambda turn: (turn[0], -turn[1])):
@@ -145,13 +147,6 @@ class TestedView(CopiedWhole):
         if not self._tests:
             return None
         return float(self.native.test(len(self._tests) - 1).log_wealth)
-
-    @property
-    def last_alarm(self) -> int | None:
-        """Event time of the last alarm; None before the first."""
-        if not self._tests or (last := self.native.test(len(self._tests) - 1).last) is None:
-            return None
-        return Incident(*last).first
 
     def evidence(self, skipped: int) -> tuple[Evidence, ...]:
         """Return the evidence of each test."""

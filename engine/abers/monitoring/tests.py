@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["EDetector", "Martingale", "SequentialTest", "hypothesis_of"]
 
 _LARGEST_TIME = (1 << 63) - 1
-_RIGHT = "nothing is wrong"
+_RIGHT = "all probabilities are right"
 _PARTS = 1_000_000.0  # of a run length in event time, in which its statistic is measured
 
 
@@ -44,12 +44,12 @@ def hypothesis_of(tolerance: float) -> str:
     Examples
     --------
     >>> hypothesis_of(1.0), hypothesis_of(1.25)
-    ('nothing is wrong', 'no odds are off by more than 1.25 times')
+    ('all probabilities are right', 'all odds are within 1.25 times')
     """
     if not 1.0 <= tolerance < math.inf:
         msg = f"tolerance={shown(tolerance)} is not a finite ratio of odds of at least 1"
         raise ParameterError(msg)
-    return f"no odds are off by more than {tolerance:g} times" if tolerance > 1.0 else _RIGHT
+    return f"all odds are within {tolerance:g} times" if tolerance > 1.0 else _RIGHT
 
 
 class SequentialTest(CopiedWhole, ABC):
@@ -245,10 +245,10 @@ class Martingale(SequentialTest):
         """What the test guarantees, in one sentence."""
         times = self.armed
         alpha = self.alpha / (times * (times + 1)) if times > 1 else self.alpha
-        since = " since it was armed again" if times > 1 else ""
+        since = " since it counts anew" if times > 1 else ""
         return (
-            f"If {self._hypothesis}{since}, the probability that this is ever active is at most "
-            f"{alpha:.3g}, however often one checks."
+            f"If {self._hypothesis}{since}, this test is ever on with a probability of at most "
+            f"{100.0 * alpha:.3g} %, however often you look."
         )
 
 
@@ -344,7 +344,7 @@ class EDetector(SequentialTest):
     def guarantee(self) -> str:
         """What the test guarantees, in one sentence."""
         if self.average_run_time is None:
-            least, mean = f"{self.average_run_length:,.10g} observations", "mean distance"
+            length = f"{self.average_run_length:,.10g} labels"
         else:
-            least, mean = f"{duration(self.average_run_time)} of event time", "mean time"
-        return f"If {self._hypothesis}, the {mean} from one alarm to the next is at least {least}."
+            length = f"{duration(self.average_run_time)} of event time"
+        return f"If {self._hypothesis}, false alarms come once in {length} on average, at most."

@@ -34,7 +34,7 @@ def figures_over_time(windows: Sequence[Window[M]]) -> list[Figure]:
     Returns
     -------
     list of Figure
-        A figure whose number is never finite is left out, and so is such a view of it.
+        A figure with a number that is never finite is left out, and so is a view of it.
     """
     if not windows:
         return []

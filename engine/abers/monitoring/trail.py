@@ -31,7 +31,7 @@ class Trail(CopiedWhole, Generic[P]):
     Parameters
     ----------
     joined
-        Joins two points of one window, the earlier one first.
+        Joins two points of one window, the earlier first.
     most
         Largest number of windows. With more labels each window becomes twice as long.
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WORDS", "Estimate", "Verdict", "Words", "period", "verdict_of"]
 
-_WHOLE = 100.0  # from here on expected labels are shown without decimals
-_LARGEST_RATIO = 1e6  # more is not shown, nor NaN
 _ALL_CAME = 0.9995  # shown as a percentage with a decimal, it is less than 100
 
 
@@ -65,7 +63,7 @@ WORDS = {"raw": Words("raw scores"), "calibrated": Words("served probabilities")
 
 
 class Estimate(NamedTuple):
-    """A value, and the ends of what is not excluded."""
+    """A value, and its range."""
 
     value: float
     lower: float
@@ -99,15 +97,15 @@ class Verdict(NamedTuple):
     counted
         Number of labels in the range.
     observed
-        Number of labels 1 in the range.
+        Number of labels that are 1 in the range.
     expected
         Sum of the forecasts in the range.
     margin
-        What the number of labels 1 may be from the sum of their true probabilities.
+        What the number of labels that are 1 may be from the sum of their true probabilities.
     tolerance
         Ratio of odds within which forecasts are right.
     established
-        The smallest tolerance of the grid within which all main groups are; None if there is none.
+        The smallest tolerance of the grid within which all main groups are; or None.
 
     Notes
     -----
@@ -139,12 +137,12 @@ class Verdict(NamedTuple):
 
     @property
     def ratio(self) -> Estimate:
-        """Labels 1, and what is not excluded on average, divided by the expected; NaN if 0."""
+        """Labels that are 1, and their range, divided by the expected number; NaN if that is 0."""
         return Estimate(*(n / self.expected if self.expected else math.nan for n in self._ones()))
 
     @property
     def difference(self) -> Estimate:
-        """Mean of label minus forecast, and what is not excluded; NaN if no label was counted."""
+        """Mean of label minus forecast, and its range; NaN if no label was counted."""
         n = self.counted
         return Estimate(*((one - self.expected) / n if n else math.nan for one in self._ones()))
 
@@ -153,67 +151,54 @@ class Verdict(NamedTuple):
         """What the verdict says, in one or two plain sentences."""
         subject = self.words.named
         if not self.counted:
-            return f"No miscalibration of the {subject} found so far: no label is counted yet."
-        came = "" if self.came >= _ALL_CAME else f" Of the labels {self.came:.1%} came in time."
+            return f"No fault of the {subject} found: no label is counted yet."
+        came = (
+            ""
+            if self.came >= _ALL_CAME
+            else f" {100.0 * self.came:.3g} % of the labels came in time."
+        )
         later = self.confirmed != self.until
-        confirmed = f" Last confirmed: {event_time(self.confirmed)}." if later else ""
+        confirmed = f" Still so on {event_time(self.confirmed)}." if later else ""
         return f"{self._claim()}{confirmed}{came}"
 
     @property
     def claim(self) -> str:
-        """What is said of the forecasts, in their own words, and where."""
+        """What the verdict says of the forecasts, in their own words, and where."""
         words = {TOO_HIGH: self.words.high, TOO_LOW: self.words.low}
         return f"{words.get(self.status, self.status)} {self.where}".rstrip()
 
     def _claim(self) -> str:
-        counts = (
-            f"{self.observed:,} {self.words.outcome} came where {_expected(self.expected)} were "
-            f"expected ({self.sizes}), {self._counted()}"
-        )
+        shares = (100.0 * one / self.counted for one in (self.expected, self.observed))
+        promised, came = (f"{one:.3g} %" for one in shares)
+        outcome = "" if self.words.outcome == Words("").outcome else f" ({self.words.outcome})"
+        counts = f"promised {promised}, came {came}{outcome}: {self.sizes}, {self._counted()}"
         subject = self.words.named
         if self.status == NOT_FOUND:
-            return (
-                f"No miscalibration of the {subject} beyond a factor of {self.tolerance:g} in "
-                f"odds found so far: {counts}. {self._largest_gap()}"
-            )
+            found = f"No fault of the {subject} beyond the tolerance found"
+            return f"{found}: {counts}. {self._largest_gap()}"
         since = f"since {event_time(self.since)}"
         if self.status == TRUSTWORTHY:
-            within = f"within a factor of {self.tolerance:g} in odds, {since}"
             better = self.established is not None and self.established < self.tolerance
-            more = f" A factor of {self.established:g} is established." if better else ""
-            return f"The {subject} are {self.status} {within}: {counts}.{more}"
+            more = f" Also within {self.established:g} times the odds." if better else ""
+            return f"The {subject} are right within the tolerance, {since}: {counts}.{more}"
         return f"The {subject} are {self.claim}, {since}: {counts}."
 
     @property
     def sizes(self) -> str:
-        """Ratio and difference, with the end that matters rounded to the cautious side."""
-        ratio, points = self.ratio, Estimate(*(100.0 * one for one in self.difference))
-        digits = _decimals(points.upper - points.lower)
-        gap = f"{abs(points.value):.{digits}f} {self._points(points.value)}"
-        if not ratio.upper < _LARGEST_RATIO:
-            return gap
-        times = _decimals(ratio.upper - ratio.lower)
-        size = f"{ratio.value:.{times}f} times"
-        if points.upper < 0.0:
-            most, least = _up(ratio.upper, times), _down(-points.upper, digits)
-            return f"{size}, at most {most}; {gap}, at least {least}"
-        if points.lower > 0.0:
-            more, least = _down(ratio.lower, times), _down(points.lower, digits)
-            return f"{size}, at least {more}; {gap}, at least {least}"
-        return f"{size}, {_down(ratio.lower, times)} to {_up(ratio.upper, times)} not excluded"
+        """The gap in points, and its range, rounded to the cautious side."""
+        gap, low, high = (100.0 * one for one in self.difference)
+        digits = _decimals(high - low)
+        if low <= 0.0 <= high:
+            return f"range {_signed(low, digits)} to {_signed(high, digits)} points"
+        near, far = sorted((abs(low), abs(high)))
+        size = f"{abs(gap):.{digits}f} {self._points(gap)}"
+        return f"{size} (range {_down(near, digits)} to {_up(far, digits)})"
 
     def _largest_gap(self) -> str:
-        ratio, points = self.ratio, self.difference
-        high = -points.lower >= points.upper
-        end, times = (points.lower, ratio.lower) if high else (points.upper, ratio.upper)
-        digits = _decimals(100.0 * (points.upper - points.lower))
-        size = _up(100.0 * abs(end), digits)
-        way = self._points(end)
-        factor = ""
-        if ratio.upper < _LARGEST_RATIO:
-            digits = _decimals(ratio.upper - ratio.lower)
-            factor = f" ({_down(times, digits) if high else _up(times, digits)} times)"
-        return f"Up to {size} {way} on average{factor} are not excluded."
+        points = self.difference
+        end = points.lower if -points.lower >= points.upper else points.upper
+        size = _up(100.0 * abs(end), _decimals(100.0 * (points.upper - points.lower)))
+        return f"Up to {size} {self._points(end)} is possible."
 
     def _points(self, difference: float) -> str:
         return self.words.below if difference > 0.0 else self.words.above
@@ -225,7 +210,7 @@ class Verdict(NamedTuple):
         return f"in {labels} {period(self.start, self.until, self.since)}"
 
     def _ones(self) -> tuple[float, float, float]:
-        """Return the number of labels 1, and the least and the most that is not excluded."""
+        """Return the number of labels that are 1, and its range."""
         lower, upper = self.observed - self.margin, self.observed + self.margin
         return self.observed, max(lower, 0.0), min(upper, float(self.counted))
 
@@ -240,11 +225,11 @@ def verdict_of(record: Sequence[Any], view: str, words: Words) -> Verdict:
 
 def _where(group: int, cut: float) -> str:
     if group == LOWER:
-        return f"among lower scores (below {cut:.2g})"
+        return f"for p < {cut:.2g}"
     if group == UPPER:
-        return f"among higher scores ({cut:.2g} and above)"
+        return f"for p ≥ {cut:.2g}"
     bin_ = group - FIRST_BIN
-    return f"for scores from {bin_ / 10} to {(bin_ + 1) / 10}" if bin_ >= 0 else ""
+    return f"for p from {bin_ / 10} to {(bin_ + 1) / 10}" if bin_ >= 0 else ""
 
 
 def period(start: int, until: int, since: int | None = None) -> str:
@@ -254,13 +239,14 @@ def period(start: int, until: int, since: int | None = None) -> str:
     return f"from {event_time(start)} until {event_time(until)}"
 
 
-def _expected(number: float) -> str:
-    return f"{number:,.0f}" if number >= _WHOLE else f"{number:.3g}"
-
-
 def _decimals(width: float) -> int:
-    """Return the decimals of a number whose interval has this width: no more than are known."""
+    """Return the decimals of a number with a range of this width: no more than are known."""
     return min(max(0, 1 - math.floor(math.log10(width))), 6) if width > 0.0 else 2
+
+
+def _signed(number: float, decimals: int) -> str:
+    """Return a number with its sign, rounded away from 0."""
+    return f"{'−' if number < 0.0 else '+'}{_up(abs(number), decimals)}"
 
 
 def _up(number: float, decimals: int) -> str:

@@ -37,7 +37,7 @@ VERDICTS = (_TRUSTWORTHY, _OUTSIDE, _RATIO, _SAVED, _PARTS_TRUSTWORTHY, _PARTS_O
 """Numbers of each verdict, with what the forecasts are as the label "forecasts".
 
 Of parts only their number is counted, with what they are as the label "parts": names of classes
-come from whoever configures a model, and there may be many.
+come from the configuration of a model, and there may be many.
 """
 
 

@@ -54,19 +54,19 @@ class VerdictParts(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """How many parts are trustworthy, outside and undecided, and which are outside."""
+        """How many parts are right, off and undecided, and which are off."""
         outside = self.outside
         undecided = len(self.verdicts) - len(outside) - self.trustworthy
         counts = (
-            f"Of {len(self.verdicts)} {self.parts} of the {self.subject} {self.trustworthy} are "
-            f"trustworthy, {len(outside)} outside the tolerance, {undecided} undecided so far"
+            f"{self.parts.capitalize()} of the {self.subject}: {self.trustworthy} right, "
+            f"{len(outside) or 'none'} off, {undecided} undecided"
         )
         if not outside:
             return f"{counts}."
-        named = [f"{one.words.part} {one.claim} ({one.sizes})" for one in outside[:_MOST]]
+        named = [f"{one.words.part} {one.claim}: {one.sizes}" for one in outside[:_MOST]]
         if len(outside) > _MOST:
             named.append(f"{len(outside) - _MOST} more")
-        return f"{counts}: {', '.join(named)}."
+        return f"{counts}: {'; '.join(named)}."
 
 
 def verdict_parts(verdicts: Sequence[Verdict]) -> list[VerdictParts]:

@@ -68,14 +68,14 @@ class VerdictSequence(CopiedWhole):
     of the score. It is evaluated when it has grown by 1 %, or by 10 labels if that is more, so
     results depend on counts and never on batches.
 
-    **Guarantee.** The probability that a verdict is ever wrong, in any block and at whatever time
-    one reads it, is at most `alpha`. *Trustworthy* means: over the labels of the block, the mean
-    true probability of each main group is between the means of what its forecasts may stand for by
-    the tolerance. *Too high* and *too low* mean that in the named range it is not; *over-confident*
-    and *under-confident*, that the halves differ in it. All are statements about averages, also
-    where forecasts and probabilities drift, and of no single forecast: forecasts that are too high
-    as often as too low are trustworthy on average. The tests of `CalibrationEProcess` are
-    statements about every forecast.
+    **Guarantee.** The probability that a verdict is ever wrong, in any block and at any time one
+    reads it, is at most `alpha`. *Trustworthy* means: over the labels of the block, the mean true
+    probability of each main group is between the means of what its forecasts may stand for by the
+    tolerance. *Too high* and *too low* mean that in the named range it is not; *over-confident* and
+    *under-confident*, that the halves differ in it. All are statements about averages, also where
+    forecasts and probabilities drift, and of no single forecast: forecasts that are too high as
+    often as too low are trustworthy on average. The tests of `CalibrationEProcess` are statements
+    about every forecast.
 
     The true probability of a label is that given all forecasts up to its own and the labels of all
     observations before it. So labels that are late and share a shock which nobody foresaw count as
@@ -177,6 +177,15 @@ class VerdictSequence(CopiedWhole):
         return bool(self.core.open)
 
     @property
+    def began(self) -> int | None:
+        """Event time at which the fault of the open incident began; None if there is none.
+
+        The last alarm says when; without an alarm it is the first label of the block that is
+        outside.
+        """
+        return int(self.core.began) if self.open else None
+
+    @property
     def held(self) -> Verdict | None:
         """The verdict outside that is shown, unless the present block says more."""
         held = self.core.held
@@ -194,7 +203,7 @@ class VerdictSequence(CopiedWhole):
         times: Integers,
         skipped: Integers | None = None,
     ) -> None:
-        """Take forecasts whose labels came, in the order of the observations.
+        """Take labelled forecasts, in the order of the observations.
 
         Parameters
         ----------
@@ -206,7 +215,7 @@ class VerdictSequence(CopiedWhole):
             Array of shape (n,): event times, in milliseconds where they are dates.
         skipped
             Array of shape (n,): numbers of observations directly before each that got no label in
-            time; all 0 if None.
+            time; None if all are 0.
 
         Raises
         ------
@@ -215,7 +224,7 @@ class VerdictSequence(CopiedWhole):
         """
         issued, truth = checked_rows(forecasts, labels)
         if len(times) != len(issued) or (skipped is not None and len(skipped) != len(issued)):
-            msg = f"{len(issued)} forecasts need as many event times and counts of skipped ones"
+            msg = f"{len(issued)} forecasts need as many event times and counts"
             raise ParameterError(msg)
         self.add(issued, truth, times, skipped)
 
@@ -235,9 +244,12 @@ class VerdictSequence(CopiedWhole):
         turns: list[int] = self.core.add(forecasts, labels, when, skipped)
         return turns
 
-    def restart(self, time: int) -> None:
-        """Start another block, behind the observation of this event time: an alarm opened."""
-        self.core.restart(time)
+    def restart(self, time: int, began: int | None = None) -> None:
+        """Start another block, behind the observation of this event time: an alarm opened.
+
+        Its fault began at an event time; at the same unless that is given.
+        """
+        self.core.restart(time, time if began is None else began)
 
     def verdict(self) -> Verdict:
         """Return the verdict that is shown now."""
@@ -250,7 +262,7 @@ class VerdictSequence(CopiedWhole):
     def brief(self) -> tuple[str, float]:
         """Return the status of the verdict, and the ratio of observed to expected outcomes.
 
-        That takes a tenth of the time of `verdict`, which also computes what is not excluded.
+        That takes a tenth of the time of `verdict`, which also computes ranges.
         """
         status, ratio = self.core.brief()
         # The same NaN each time, so that two summaries are equal.

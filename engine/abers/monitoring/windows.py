@@ -72,7 +72,7 @@ class Totals(NamedTuple):
     first, last
         Smallest and largest event time of the observations in the window.
     totals
-        Totals of the monitor, and of those beside it, by name; what `pack` made of these where
+        Totals of the monitor, and of those with it, by name; what `pack` made of these where
         they are kept.
     """
 
@@ -90,7 +90,7 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
     Parameters
     ----------
     monitor
-        Restores a monitor from its totals, and those of any beside it, by name.
+        Restores a monitor from its totals, and those of any with it, by name.
     most
         Largest number of windows, an even number.
     pack, unpack
@@ -150,7 +150,7 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
         return int(self._counter.size)
 
     def update(self, monitor: M, scored: ScoredRows, times: Integers) -> bool:
-        """Add predictions whose labels came to the monitor, in their order.
+        """Add labelled predictions to the monitor, in their order.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class WindowedMonitor(CopiedWhole, Generic[M]):
         self._counter.size = self._trail.size
 
     def note(self, end: Totals) -> None:
-        """Add the end of a window, whose totals are as a monitor returns them, by name."""
+        """Add the end of a window, with totals as a monitor returns them, by name."""
         self._trail.note(end._replace(totals=self._pack(end.totals)))
 
     def _points(self) -> list[Totals]:

@@ -1,6 +1,7 @@
 """Reports on forecasts in arrays, for notebooks and loops: `abers.report` and `abers.monitor`."""
 
-from abers.notebook.forecast_monitor import ForecastMonitor, monitor, report
+from abers.notebook.forecast_monitor import ForecastMonitor, monitor
 from abers.notebook.forecast_report import ForecastReport
+from abers.notebook.reporting import report
 
 __all__ = ["ForecastMonitor", "ForecastReport", "monitor", "report"]

@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from abers.monitoring.answers import Answers
     from abers.notebook.forecast_rows import ForecastRows
 
-__all__ = ["WARM_UP", "ForecastAnswers"]
+__all__ = ["WARM_UP", "ForecastAnswers", "answer_about_model"]
 
 WARM_UP = 50
 """Number of the first forecasts, which fix the groups of the first answers and are in no number."""
 
 _WORDS = Words("forecasts")
+
+
+def answer_about_model(sums: Sums) -> Answers:
+    """Return the answers without those that need a calibrator."""
+    found = answers_of([sums])
+    return replace(found, answers=[found["model"]])
 
 
 class ForecastAnswers(CopiedWhole):
@@ -37,7 +43,7 @@ class ForecastAnswers(CopiedWhole):
     Attributes
     ----------
     verdicts
-        `VerdictSequence` of the same forecasts, whose incidents the answer names.
+        `VerdictSequence` of the same forecasts; the answer names its incidents.
     """
 
     def __init__(self, tolerance: float) -> None:
@@ -63,7 +69,6 @@ class ForecastAnswers(CopiedWhole):
     def answers(self) -> Answers:
         """Return the answer, with all that it is made of."""
         sequence = self.verdicts
-        shown = sequence.held if sequence.open else None
         sums = Sums(
             now=self._sums.now(),
             whole=self._sums.whole(),
@@ -72,12 +77,11 @@ class ForecastAnswers(CopiedWhole):
             came=self._count,
             grace_period=WARM_UP,
             views=["raw"],
-            incidents={"raw": shown.since if shown else None} if sequence.open else {},
+            incidents={} if sequence.began is None else {"raw": sequence.began},
             parts=(),
             tolerance=self._tolerance,
         )
-        found = answers_of([sums])
-        return replace(found, answers=[found["model"]])
+        return answer_about_model(sums)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle and copy all attributes; sums of the core by their state."""

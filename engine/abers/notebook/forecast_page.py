@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.monitoring.answers import formats
 from abers.monitoring.binary import BinaryMonitor
-from abers.monitoring.scores import PrequentialScores
+from abers.monitoring.multiclass import MultiClassMonitor
 from abers.pages.blocks import AnswersBlock, Document, TextBlock
 from abers.pages.model_document import model_document
 from abers.pages.models_table import ModelRow, models_blocks
@@ -17,104 +17,127 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from abers.monitoring.answers import Answers
+    from abers.monitoring.multiclass import MultiClassScores
+    from abers.monitoring.scores import PrequentialScores
     from abers.notebook.forecast_rows import Group
-    from abers.notebook.weighted_forecasts import WeightedForecasts
     from abers.pages.blocks import Block
 
-__all__ = ["forecast_document"]
+__all__ = ["ScoreNumbers", "ScoredClasses", "ScoredForecasts", "forecast_document"]
 
 _TITLE = "Forecasts"
 _WHERE = "the rows with a label, sorted by time,"
 _MOST_GROUPS = 20  # in a text; a page has all
 
 
-class _ScoredForecasts(BinaryMonitor):
-    """Scores of forecasts that nothing calibrates, and the answer about them."""
+class ScoreNumbers(NamedTuple):
+    """The scores of all labels that a report names first."""
 
-    def __init__(self, scores: PrequentialScores, answers: Answers) -> None:
-        super().__init__(raw=True)
+    log_loss: float
+    brier: float
+    ece: float
+
+
+class _Uncalibrated:
+    """A monitor of forecasts that nothing calibrates, with the answer about them.
+
+    Attributes
+    ----------
+    known
+        Scores that a text names, by weight if there are weights.
+    """
+
+    raw: Any
+    calibrated: Any
+
+    def __init__(
+        self, scores: PrequentialScores | MultiClassScores, answers: Answers, known: ScoreNumbers
+    ) -> None:
+        super().__init__(raw=True)  # type: ignore[call-arg]
         self.raw = self.calibrated = scores
-        self._answers = answers
+        self.known, self._answers = known, answers
 
     @property
     def mean_width(self) -> float:
         """Forecasts have no intervals."""
         return math.nan
 
-    def scores(self) -> dict[str, PrequentialScores]:
+    def scores(self) -> dict[str, Any]:
         """Return the scores of the only view."""
         return {"raw": self.calibrated}
 
     def answers(self, zone: str = "UTC") -> Answers:
-        """Return the answer, whose dates are in UTC."""
+        """Return the answer, with dates in UTC."""
         del zone
         return self._answers
 
 
-class _WeightedScores(_ScoredForecasts):
+class ScoredForecasts(_Uncalibrated, BinaryMonitor):
+    """Scores of forecasts of two classes."""
+
+
+class ScoredClasses(_Uncalibrated, MultiClassMonitor):
+    """Scores of forecasts of several classes."""
+
+
+class _WeightedScores(ScoredForecasts):
     """Scores by weight."""
 
-    def __init__(
-        self, scores: PrequentialScores, answers: Answers, weighted: WeightedForecasts
-    ) -> None:
-        super().__init__(scores, answers)
-        self.raw, self._weighted = None, weighted
+    def __init__(self, of: ScoredForecasts | ScoredClasses) -> None:
+        super().__init__(of.calibrated, of.answers(), of.known)
+        self.raw = None
 
     def views(self) -> dict[str, dict[str, float]]:
         """Return the scores by weight."""
-        names = ("log_loss", "brier", "ece")
-        return {"raw": {name: getattr(self._weighted, name) for name in names}}
+        return {"raw": self.known._asdict()}
 
 
 def forecast_document(
-    scores: PrequentialScores,
-    answers: Answers,
+    monitor: ScoredForecasts | ScoredClasses,
     *,
     groups: Mapping[Group, Answers],
     notes: Sequence[str],
-    weighted: WeightedForecasts | None = None,
+    weight: float | None = None,
 ) -> Document:
     """Return the document of a report.
 
     Parameters
     ----------
-    scores, answers
-        Of all forecasts.
+    monitor
+        Scores of all forecasts, and the answer about them.
     groups
         Answers by model, by segment, or by both.
     notes
         Sentences that a reader should know before all numbers.
-    weighted
-        The same forecasts by weight, if they have any.
+    weight
+        Sum of the weights, if there are any.
     """
-    document = model_document(_ScoredForecasts(scores, answers), title=_TITLE, where=_WHERE)
+    document = model_document(monitor, title=_TITLE, where=_WHERE)
     blocks: Iterable[Block] = document.blocks
-    labels = f"{formats.count(scores.count)} {'label' if scores.count == 1 else 'labels'}"
+    labels = f"{formats.count(monitor.count)} {'label' if monitor.count == 1 else 'labels'}"
     facts = (labels, *document.facts)
-    if weighted is not None:
-        facts = (*facts, f"weights add up to {weighted.weight:,.6g}")
-        monitor = _WeightedScores(scores, answers, weighted)
-        blocks = (score_fold(monitor, None)[0] if one.key == "scores" else one for one in blocks)
+    if weight is not None:
+        facts = (*facts, f"weights add up to {weight:,.6g}")
+        by_weight = _WeightedScores(monitor)
+        blocks = (score_fold(by_weight, None)[0] if one.key == "scores" else one for one in blocks)
     return Document(
         title=document.title,
         lead=document.lead,
         facts=facts,
         blocks=(
             *_blocks(blocks, _noted(notes), _table(groups)),
-            *_scores(labels, scores if weighted is None else weighted),
+            *_scores(labels if weight is None else f"{labels} by weight", monitor.known),
         ),
     )
 
 
-def _scores(labels: str, scores: PrequentialScores | WeightedForecasts) -> tuple[Block, ...]:
+def _scores(labels: str, known: ScoreNumbers) -> tuple[Block, ...]:
     """Return the scores of all labels as a text has them; a page has a fold of them."""
-    if math.isnan(scores.brier):
+    if math.isnan(known.brier):
         return ()
-    losses = f"log loss {formats.loss(scores.log_loss)}" if math.isfinite(scores.log_loss) else ""
-    infinite = losses or "the log loss is infinite"
-    brier, ece = (formats.number(one, 4) for one in (scores.brier, scores.ece))
-    by_weight = "" if isinstance(scores, PrequentialScores) else " by weight"
-    words = f"{labels}{by_weight}: {infinite}, Brier score {brier}, ECE of ten bins {ece}."
+    finite = math.isfinite(known.log_loss)
+    loss = f"log loss {formats.loss(known.log_loss)}" if finite else "the log loss is infinite"
+    brier, ece = (formats.number(one, 4) for one in (known.brier, known.ece))
+    words = f"{labels}: {loss}, Brier score {brier}, ECE of ten bins {ece}."
     return (TextBlock(key="scores-text", words=words, place="text"),)
 
 

@@ -57,7 +57,7 @@ class ForecastReport:
     weight
         Sum of the weights, which the scores and the figures are by; None without weights.
     unlabelled
-        Number of rows whose label is not known yet.
+        Number of rows without a label.
     notes
         Sentences about columns that may not be what they seem, and about rows without a label.
 

@@ -1,7 +1,7 @@
 """Labels and forecasts from arrays of any library, checked and in the order of time.
 
-numpy or Arrow converts lists, and the columns of pandas, polars and other libraries, none of which
-is imported. Everything is checked before anything is counted.
+numpy or Arrow converts lists, and the columns of pandas, polars and other libraries, but imports
+none of them. Everything is checked before anything is counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
 
-__all__ = ["ForecastRows", "Group", "forecast_rows", "grouped", "known_labels"]
+__all__ = [
+    "ForecastRows",
+    "Group",
+    "forecast_rows",
+    "grouped",
+    "in_order",
+    "known_labels",
+    "which_known",
+]
 
 Group: TypeAlias = "str | tuple[str, str]"
 """Name of a model or of a segment, or both."""
@@ -40,7 +48,8 @@ class ForecastRows(NamedTuple):
     Attributes
     ----------
     labels, forecasts
-        Arrays of shape (n,): 0 or 1, and probabilities of label 1.
+        Arrays of shape (n,): 0 or 1, and probabilities of label 1. Of several classes the number of
+        each label, and an array of shape (n, classes) of probabilities.
     times
         Array of shape (n,): whole numbers, ascending.
     order
@@ -73,7 +82,11 @@ def forecast_rows(y: ArrayLike, p: ArrayLike, time: ArrayLike | None, first: int
     LabelError, ScoreError, TimeError, ParameterError
         Names the value, its row and the remedy.
     """
-    labels, forecasts = labelled_forecasts(y, p)
+    return in_order(*labelled_forecasts(y, p), time, first)
+
+
+def in_order(labels: Floats, forecasts: Floats, time: ArrayLike | None, first: int) -> ForecastRows:
+    """Sort checked labels and forecasts by time; see `forecast_rows`."""
     if time is None:
         numbers = np.arange(len(labels))
         return ForecastRows(labels, forecasts, numbers + first, numbers)
@@ -93,10 +106,17 @@ def known_labels(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     (array([1., 0., 0.]), array([ True, False,  True]))
     """
     given = column(y, "y")
+    known = which_known(given)
     if given.dtype.kind not in "fO":
-        return given, np.ones(len(given), bool)
-    known = np.fromiter((one is not None and not _is_missing(one) for one in given), bool)
+        return given, known
     return np.where(known, given, given.dtype.type(0) if given.dtype.kind == "f" else 0), known
+
+
+def which_known(given: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which labels are known: neither None nor NaN, nor what a library has for them."""
+    if given.dtype.kind not in "fO":
+        return np.ones(len(given), bool)
+    return np.fromiter((one is not None and not _is_missing(one) for one in given), bool)
 
 
 def grouped(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from abers.monitoring import ALARM_TEST
+from abers.monitoring import ALARM_TEST, Shift
 from abers.monitoring.answers import formats
 from abers.pages.blocks import (
     AlarmBlock,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from abers.pages.blocks import Block
     from abers.pages.model_findings import ModelFindings, RaisedAlarm, Silence
 
-__all__ = ["alarm_fold", "alarm_sentence", "alarm_text", "banners", "to_one"]
+__all__ = ["alarm_fold", "alarm_sentence", "alarm_text", "banners"]
 
 _TESTS = {
     "since-start": "any gap since the start",
@@ -34,9 +33,6 @@ _TESTS = {
     "pit": "PIT values that are not even since the start",
 }
 _SHOWN = 5  # alarms, the latest
-_LARGEST = 30  # power of ten
-_PLAIN = 7  # digits of evidence that is written out
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _NOTE = (
     "Evidence of 100 to 1: a bet against the probabilities turned 1 into 100. Only “beyond "
@@ -58,12 +54,19 @@ def banners(found: ModelFindings) -> tuple[AlarmBlock, ...]:
 
 
 def _active(found: ModelFindings) -> list[RaisedAlarm]:
-    """Return the last alarm of each view whose incident is open, and whose fault is still seen."""
-    over = {_view(found, one.question) for one in _recovered(found)}
-    tests = [one for one in found.monitor.tests if one.name == ALARM_TEST and one.active]
-    open_ = {one.view for one in tests} - over
-    latest = {alarm.view: alarm for _, alarm in found.alarms if alarm.view in open_}
-    return [*latest.values()]
+    """Return the last alarm of each incident that is open, and whose fault is still seen."""
+    began = {
+        _view(found, one.question): one.since
+        for one in found.answers.answers
+        if one.since is not None and one.state != "recovering"
+    }
+    latest = {alarm.view: alarm for _, alarm in found.alarms}
+    return [one for one in latest.values() if _is_of(one, began.get(one.view))]
+
+
+def _is_of(alarm: RaisedAlarm, began: int | None) -> bool:
+    """Return whether an alarm is of an incident whose fault began then."""
+    return began is not None and alarm.since is not None and alarm.since >= began
 
 
 def _recovered(found: ModelFindings) -> list[Answer]:
@@ -130,13 +133,8 @@ def alarm_sentence(found: ModelFindings, alarm: RaisedAlarm) -> tuple[str, str]:
     head = f"{formats.moment(alarm.time, found.zone)}: {view} {verb} {fault}."
     if alarm.since is None or alarm.promised is None or alarm.came is None:
         return head, ""
-    since = formats.moment(alarm.since, found.zone)
-    labels = "label" if alarm.labels == 1 else "labels"
-    promised = formats.number(alarm.promised, 1)
-    return head, (
-        f"Since {since}: {formats.count(alarm.labels)} {labels}, {promised} promised, "
-        f"{formats.count(alarm.came)} {found.came}."
-    )
+    shift = Shift(alarm.since, alarm.labels, alarm.outcome, alarm.came, alarm.promised, 0.0)
+    return head, shift.sentence(found.came, found.zone)
 
 
 def alarm_text(found: ModelFindings) -> tuple[AlarmBlock, ...]:
@@ -183,24 +181,13 @@ def _summary(found: ModelFindings) -> str:
 
 def _alarm(found: ModelFindings, place: int, alarm: RaisedAlarm) -> AlarmBlock:
     head, words = alarm_sentence(found, alarm)
+    test = next(one for one in found.monitor.tests if one.name == ALARM_TEST)
     return AlarmBlock(
         key=found.key(f"alarm-{place + 1}"),
         head=head,
         words=words,
-        small=_guarantee(found),
+        small=test.guarantee,
         detail="more",
-    )
-
-
-def _guarantee(found: ModelFindings) -> str:
-    """Return how often a false alarm is raised, with its condition."""
-    test = next(one for one in found.monitor.tests if one.name == ALARM_TEST)
-    if "event time" in test.guarantee:
-        return test.guarantee
-    labels = formats.count(math.exp(test.log_threshold))
-    return (
-        f"While all odds are within a factor of {found.tolerance:g}, false alarms come once in "
-        f"{labels} labels on average, at most."
     )
 
 
@@ -223,8 +210,8 @@ def _tests(found: ModelFindings, tests: tuple[Evidence, ...]) -> TableBlock:
             TableRow(
                 (
                     (Span(one.view, tone(one.view)), f": {_test_name(one.name)}"),
-                    to_one(one.log_wealth),
-                    to_one(one.log_threshold),
+                    formats.to_one(one.log_wealth),
+                    formats.to_one(one.log_threshold),
                     _state(found, one),
                 )
             )
@@ -254,28 +241,6 @@ def _test_name(name: str) -> str:
 def _test_record(one: Evidence) -> dict[str, object]:
     last = None if one.last is None else one.last._asdict()
     return one._asdict() | {"last": last}
-
-
-def to_one(logarithm: float) -> str:
-    """Return evidence as odds.
-
-    Examples
-    --------
-    >>> [to_one(math.log(one)) for one in (3_123.4, 4e10, 1e40)]
-    ['3,123 to 1', '4 · 10¹⁰ to 1', 'over 10³⁰ to 1']
-    >>> [to_one(math.log(one)) for one in (0.25, 9.7e15)], to_one(math.inf)
-    (['0.25 to 1', '1 · 10¹⁶ to 1'], 'over 10³⁰ to 1')
-    """
-    power = logarithm / math.log(10.0)
-    if power > _LARGEST:
-        return f"over 10{str(_LARGEST).translate(_SUPERSCRIPTS)} to 1"
-    if power < _PLAIN:
-        size = math.exp(logarithm)
-        return f"{formats.significant(size, 2 if size < 1.0 else 1)} to 1"
-    whole = math.floor(power)
-    leading = round(10 ** (power - whole))
-    leading, whole = (1, whole + 1) if leading == 10 else (leading, whole)  # noqa: PLR2004
-    return f"{leading} · 10{str(whole).translate(_SUPERSCRIPTS)} to 1"
 
 
 def _state(found: ModelFindings, one: Evidence) -> Mark:

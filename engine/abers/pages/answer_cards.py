@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from abers.monitoring.answers import formats
+from abers.monitoring.answers import formats, saved_range
 from abers.pages.blocks import AnswerBlock, AnswersBlock
 from abers.pages.model_findings import QUESTIONS
 from abers.pages.spark_lines import error_line, gap_line, saved_line
@@ -48,7 +48,7 @@ def _card(found: ModelFindings, answer: Answer) -> AnswerBlock:
         name=name,
         question=question,
         state=answer.state,  # type: ignore[arg-type] # one of these
-        sentence=answer.sentence.removesuffix("."),
+        sentence=answer.sentence[:1].lower() + answer.sentence[1:].removesuffix("."),
         then=_then(found, answer),
         record=next(one for one in records if one["question"] == answer.question),
     )
@@ -133,24 +133,13 @@ def _of_saving(found: ModelFindings, answer: Answer, card: AnswerBlock) -> Answe
 def _saved_words(answer: Answer, losses: Saved) -> dict[str, Any]:
     calibrated, raw = (formats.loss(one or 0.0) for one in (losses.calibrated, losses.raw))
     saved = answer.number or 0.0
+    sure = saved_range(answer.state, losses)
     return {
         "sentence": f"log loss {calibrated} instead of {raw}",
         "number": f"{formats.number(abs(saved), 1)}{formats.NO_BREAK}%",
         "unit": "lower" if saved >= 0.0 else "higher",
-        "range": f"{_saved_range(answer)}over {formats.count(answer.labels)} labels",
+        "range": f"{sure}, over {formats.count(answer.labels)} labels",
     }
-
-
-def _saved_range(answer: Answer) -> str:
-    """Return the range of what was saved: its nearer end where it is certain."""
-    low, high, per_cent = answer.low, answer.high, f"{formats.NO_BREAK}%"
-    if answer.state == "yes" and low is not None:
-        return f"at least {formats.down(low, 1)}{per_cent}, "
-    if answer.state == "no" and high is not None:
-        return f"at least {formats.down(-high, 1)}{per_cent}, "
-    if low is None or high is None:
-        return ""
-    return f"range {formats.change(low / 100.0)} to {formats.change(high / 100.0)}, "
 
 
 def _then(found: ModelFindings, answer: Answer) -> str:

@@ -112,10 +112,11 @@ class BaseBlock(msgspec.Struct, frozen=True, kw_only=True, tag_field="block"):
 
 
 class SectionBlock(BaseBlock, frozen=True, kw_only=True, tag="section"):
-    """Blocks under a heading."""
+    """Blocks under a heading; a text says why in its own words, if it has some."""
 
     title: Words
     why: Words = ""
+    why_text: Words = ""
     blocks: tuple[Block, ...] = ()
 
     def inner(self) -> tuple[Block, ...]:

@@ -92,7 +92,7 @@ def _for_text(found: ModelFindings, classes: list[ClassViews]) -> TableBlock:
             )
             for one in shown
         ),
-        note=f"… {formats.count(more)} more classes in the report" if more > 0 else "",
+        note=f"… {formats.count(more)} more classes" if more > 0 else "",
         place="text",
     )
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["body"]
 
-WIDTHS = {"wide": 520.0, "narrow": 330.0}  # pixels of a chart by its class in the style sheet
+WIDE, ALONE, NARROW = 520.0, 720.0, 330.0  # pixels of a chart, as the style sheet has them
 
 
 @singledispatch
@@ -159,15 +159,16 @@ def _figure(block: FigureBlock, level: int) -> str:
         for one in block.legend
     )
     legend = f'<ul class="legend">{entries}</ul>' if entries else ""
-    figures = "".join(_chart(one, level) for one in block.pictures)
+    wide = WIDE if block.pictures[1:] else ALONE
+    figures = "".join(_chart(one, level, wide) for one in block.pictures)
     return f'<div {_id(block)}>{legend}<div class="figures">{figures}</div></div>'
 
 
-def _chart(one: Picture, level: int) -> str:
+def _chart(one: Picture, level: int, wide: float) -> str:
     """Return a figure drawn twice, as its texts would be too small on a telephone."""
     drawn = "".join(
         f'<div class="{place}">{draw(one.kind, one.data, label=one.label, width=width)}</div>'
-        for place, width in WIDTHS.items()
+        for place, width in (("wide", wide), ("narrow", NARROW))
     )
     caption = f"<figcaption>{inline(one.caption)}</figcaption>" if plain(one.caption) else ""
     return f"<figure>{heading(one.title, level)}{drawn}{caption}</figure>"

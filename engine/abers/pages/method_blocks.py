@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["against", "method_fold", "outside_notes"]
 
 _LEAST_SHOWN = 0.001  # of the weights
-_BOUND = "p has a bound against raw on any stream, see “Methods”."
 
 
 def outside_notes(found: ModelFindings) -> tuple[TextBlock, ...]:
@@ -38,12 +37,11 @@ def outside_notes(found: ModelFindings) -> tuple[TextBlock, ...]:
     share = _numbers(found).get("outside_interval", 0.0)
     if not share > 0.0:
         return ()
-    many, per_cent = len(_weights(found)), formats.per_cent(share, 0)
-    of = f"p is the mean of {many} methods by weight, and others are trusted more now. {_BOUND} "
+    per_cent = formats.per_cent(share, 0)
     return (
         TextBlock(
             key=found.key("outside-text"),
-            words=f"p is outside its interval in {per_cent} of cases: see “Methods” in the report.",
+            words=f"p is outside its interval in {per_cent} of cases: see “Methods” (-v).",
             place="text",
         ),
         TextBlock(
@@ -52,10 +50,19 @@ def outside_notes(found: ModelFindings) -> tuple[TextBlock, ...]:
             place="page",
             words=(
                 Span(f"p lies outside its interval in {per_cent} of cases.", "strong"),
-                f" {_interval(found)} {of}The answers above are about p: use p.",
+                f" {_interval_and_p(found)} The answers above are about p: use p.",
             ),
             record={"share": share},
         ),
+    )
+
+
+def _interval_and_p(found: ModelFindings) -> str:
+    """Return what the interval is, and what p is."""
+    many = len(_weights(found))
+    return (
+        f"{_interval(found)} p is the mean of {many} methods by weight, and others are trusted "
+        "more now. p has a bound against raw on any stream, see “Methods”."
     )
 
 
@@ -89,10 +96,18 @@ def method_fold(found: ModelFindings) -> tuple[FoldBlock, ...]:
             title="Methods",
             summary=f"{served} is the mean of {len(weights)} methods by weight; now mostly "
             f"“{name}” ({formats.per_cent(weights[most], 0)}).",
-            blocks=(_table(found), *figures),
+            blocks=(*_outside(found), _table(found), *figures),
             record={"experts": _records(_experts(found)), "numbers": _numbers(found)},
         ),
     )
+
+
+def _outside(found: ModelFindings) -> tuple[TextBlock, ...]:
+    """Return for a text what the interval is, where p is ever outside."""
+    if not _numbers(found).get("outside_interval", 0.0) > 0.0:
+        return ()
+    key, words = found.key("outside-why"), _interval_and_p(found).removesuffix(", see “Methods”.")
+    return (TextBlock(key=key, words=f"{words}.", place="text", detail="more"),)
 
 
 def _experts(found: ModelFindings) -> dict[str, Expert]:

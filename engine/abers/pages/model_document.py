@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ExpertsOverTime,
         LatestOutcomes,
         RaisedAlarm,
+        ReferenceShares,
         Silence,
     )
 
@@ -61,6 +62,7 @@ def model_document(  # noqa: PLR0913 - each is of a part of the page
     records: Sequence[tuple[str, str]] = (),
     where: str = _WHERE,
     silence: Silence | None = None,
+    reference: ReferenceShares | None = None,
     foot: Words = "",
 ) -> Document:
     """Return the document of a model.
@@ -87,6 +89,8 @@ def model_document(  # noqa: PLR0913 - each is of a part of the page
         File in which a reader finds the predictions.
     silence
         A time without labels that goes on.
+    reference
+        A period that a reader compares with.
     foot
         What made the document.
 
@@ -107,6 +111,7 @@ def model_document(  # noqa: PLR0913 - each is of a part of the page
         records=records,
         where=where,
         silence=silence,
+        reference=reference,
     )
     return Document(
         title=title,
@@ -128,6 +133,7 @@ def model_blocks(  # noqa: PLR0913 - each is of a part of the page
     records: Sequence[tuple[str, str]] = (),
     where: str = _WHERE,
     silence: Silence | None = None,
+    reference: ReferenceShares | None = None,
 ) -> tuple[Block, ...]:
     """Return the blocks of a model, whose keys begin with a prefix; see `model_document`."""
     return _blocks(
@@ -141,6 +147,7 @@ def model_blocks(  # noqa: PLR0913 - each is of a part of the page
         records=records,
         where=where,
         silence=silence,
+        reference=reference,
     )
 
 

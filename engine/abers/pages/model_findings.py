@@ -22,6 +22,7 @@ __all__ = [
     "LatestOutcomes",
     "ModelFindings",
     "RaisedAlarm",
+    "ReferenceShares",
     "Silence",
     "city",
     "state_of_status",
@@ -127,6 +128,26 @@ class Silence(NamedTuple):
     since: int
 
 
+class ReferenceShares(NamedTuple):
+    """What was promised and came in a period that a reader compares with.
+
+    Attributes
+    ----------
+    start, end
+        Event times of the period, without its end.
+    labels
+        Number of labels of its predictions.
+    promised, came
+        Shares of these by view: of probabilities, of first choices, or of the main intervals.
+    """
+
+    start: int
+    end: int
+    labels: int
+    promised: Mapping[str, float]
+    came: Mapping[str, float]
+
+
 class ModelFindings(NamedTuple):
     """All that the pages of a model show.
 
@@ -146,6 +167,8 @@ class ModelFindings(NamedTuple):
         File in which a reader finds the predictions.
     silence
         A time without labels that goes on; None while labels come.
+    reference
+        A period that a reader compares with; None without.
     """
 
     monitor: TaskMonitor
@@ -159,6 +182,7 @@ class ModelFindings(NamedTuple):
     records: Sequence[tuple[str, str]]
     where: str
     silence: Silence | None
+    reference: ReferenceShares | None
 
     @property
     def of_numbers(self) -> bool:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 from abers.monitoring.answers import formats
 from abers.monitoring.event_time import is_date
 from abers.pages.blocks import (
+    Column,
     FigureBlock,
     LegendEntry,
     Picture,
     SectionBlock,
     Span,
+    TableBlock,
+    TableRow,
     Trace,
     Traces,
 )
@@ -20,7 +23,7 @@ from abers.pages.spark_lines import moments
 if TYPE_CHECKING:
     from abers.monitoring.answers import Dot
     from abers.pages.figures.data import OverTimeData
-    from abers.pages.model_findings import ModelFindings
+    from abers.pages.model_findings import ModelFindings, ReferenceShares
 
 __all__ = ["over_time_section"]
 
@@ -48,10 +51,65 @@ def over_time_section(found: ModelFindings) -> tuple[SectionBlock, ...]:
             f"Each dot is up to {formats.count(most)} labels. Where a line runs above the dots, "
             f"{fault}. The shaded range is of each dot alone."
         ),
-        blocks=(figure,),
+        why_text=(
+            f"Each block is up to {formats.count(most)} labels. Where promised is above "
+            f"{found.came}, {fault}."
+        ),
+        blocks=(figure, *_compared(found)),
         record={"points": found.record["over_time"]},
     )
     return (section,)
+
+
+def _compared(found: ModelFindings) -> tuple[TableBlock, ...]:
+    """Return the reference period and now, a row each; nothing without a reference."""
+    reference, now = found.reference, found.answers.now
+    if reference is None or now is None:
+        return ()
+    views = [view for view in reference.promised if view in now.views and now.views[view].main]
+    if not views:
+        return ()
+    main = {view: now.views[view].main[0] for view in views}
+    rows = [
+        ("reference", *reference),
+        (
+            "now",
+            now.start,
+            now.until,
+            now.labels,
+            {view: one.promised or 0.0 for view, one in main.items()},
+            {view: one.came or 0.0 for view, one in main.items()},
+        ),
+    ]
+    table = TableBlock(
+        key=found.key("reference"),
+        caption=f"What was promised and {found.came} in the reference period, and now",
+        columns=(
+            Column(head="period", align="left"),
+            Column(head="time", align="left", room="much"),
+            Column(head="labels", room="some"),
+            *(Column(head=f"{view}, promised", unit="%") for view in views),
+            Column(head=found.came, unit="%"),
+        ),
+        rows=tuple(
+            TableRow(
+                (
+                    name,
+                    formats.period(start, end, found.zone),
+                    formats.count(labels),
+                    *(formats.number(100.0 * promised[view], 1) for view in views),
+                    formats.number(100.0 * came[views[-1]], 1),
+                )
+            )
+            for name, start, end, labels, promised, came in rows
+        ),
+        record={"reference": reference._asdict()},
+    )
+    return (table,)
+
+
+def _times(reference: ReferenceShares) -> tuple[float, float]:
+    return float(reference.start), float(reference.end)
 
 
 def _groups(found: ModelFindings) -> list[str]:
@@ -119,6 +177,7 @@ def _data(found: ModelFindings, key: str) -> OverTimeData:
         "calibrated": [_share(one, "promised", "calibrated") for one in dots],
         "alarms": [float(alarm.time) for _, alarm in found.alarms],
         "now": float(now.start) if now is not None and split else None,
+        "reference": None if found.reference is None else _times(found.reference),
         "open": len(points) > 1 and points[-1].labels < points[0].labels,
         "missing": 0,
     }

@@ -35,15 +35,17 @@ def group_sections(found: ModelFindings, period: Period, name: str) -> tuple[Sec
     """Return the tables of all views, and promised against came; the period has a name."""
     tables = tuple(_table(found, period, view, name) for view in period.views)
     of = " of the first choice" if found.several else ""
+    gap = f"The gap is {found.came} − promised{of}, in points."
+    ranges = (
+        f"All ranges of a table hold together with 95{formats.NO_BREAK}%, however often you look."
+    )
     return (
         SectionBlock(
             key=found.key(f"groups-{name}"),
             title="First choice: where is it off?" if found.several else "Where is it off?",
-            why=(
-                f"The gap is {found.came} − promised{of}, in points. A bar within the green is "
-                "right, outside it wrong; a bar that only clears the middle line leans. All ranges "
-                f"of a table hold together with 95{formats.NO_BREAK}%, however often you look."
-            ),
+            why=f"{gap} A bar within the green is right, outside it wrong; a bar that only clears "
+            f"the middle line leans. {ranges}",
+            why_text=f"{gap} {ranges}",
             blocks=tables,
             detail="more",
         ),

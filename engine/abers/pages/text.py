@@ -108,7 +108,7 @@ class _TextPage:
 
     @_lines.register(SectionBlock)
     def _section(self, block: SectionBlock) -> list[str]:
-        return self._titled(block.title, block.why, block.blocks)
+        return self._titled(block.title, block.why_text or block.why, block.blocks)
 
     @_lines.register(FoldBlock)
     def _fold(self, block: FoldBlock) -> list[str]:

@@ -9,7 +9,7 @@ from abers.monitoring.answers.answer import state_of
 from abers.pages.blocks import Column, FoldBlock, Span, TableBlock, TableRow, TextBlock
 
 if TYPE_CHECKING:
-    from abers.monitoring.answers import Period, Row
+    from abers.monitoring.answers import Period, Row, View
     from abers.pages.blocks import Words
     from abers.pages.model_findings import ModelFindings
 
@@ -60,16 +60,25 @@ def _words(found: ModelFindings, now: Period) -> dict[str, str]:
         "range": f"Where the gap is in truth, on average, with 95{formats.NO_BREAK}% for all rows "
         "of a table together, however often you look. It holds for each window, not for all "
         "windows together.",
-        "tolerance": "Green: gaps that do not matter, odds within a factor of "
-        f"{found.tolerance:g}.",
+        "tolerance": f"Gaps that do not matter: odds within {found.tolerance:g} times.",
         f"right, leans, {fewer}, undecided": "Right: the range lies within the tolerance. "
         f"{fewer.capitalize()}, {more}: it lies outside. Leans: it excludes zero, but part of it "
         "is within the tolerance. Undecided: it has zero and reaches beyond.",
         "Yes, Partly, No": f"The first that applies. No: a main row is {fewer} or {more}. Yes: all "
         f"main rows are right, and no row is {fewer} or {more}. Partly: some row leans or is off. "
-        "Undecided: else. Main rows are bold.",
+        "Undecided: else. " + _main_rows(now.views[found.served]),
         "now": _now(found, now),
     }
+
+
+def _main_rows(view: View) -> str:
+    """Return which rows decide, where there are some."""
+    names = [row.name for row in view.main]
+    if not names:
+        return ""
+    if not names[1:]:
+        return f"The main row is {names[0]}."
+    return f"Main rows are {', '.join(names[:-1])} and {names[-1]}."
 
 
 def _now(found: ModelFindings, now: Period) -> str:
@@ -80,8 +89,8 @@ def _now(found: ModelFindings, now: Period) -> str:
     row = "" if now.first_row is None else f" It begins at row {formats.count(now.first_row)};"
     fixed = "its groups were fixed there, before any of its labels."
     return (
-        f"The latest {formats.count(now.labels)} labels in the order of the predictions: 500 to "
-        f"1,000 units, where {counted}; fewer after the warm-up.{row} {fixed}"
+        f"The latest {formats.count(now.labels)} labels in the order of the predictions: 1,000 "
+        f"to 2,000 units, where {counted}; fewer after the warm-up.{row} {fixed}"
     )
 
 

@@ -48,7 +48,7 @@ def reliability(
     weight: ArrayLike | None = None,
     title: str = "Reliability",
 ) -> Drawing:
-    """Draw the share of labels 1 against the mean forecast, in ten bins of equal width.
+    """Draw the share of label 1 against the mean forecast, in ten bins of equal width.
 
     Error bars are two standard errors on either side.
 
@@ -57,7 +57,7 @@ def reliability(
     y
         Array of shape (n,): labels, 0 or 1.
     p
-        Array of shape (n,): probabilities of label 1; or such arrays by name. "raw" and
+        Array of shape (n,): probabilities of label 1; or several of these arrays by name. "raw" and
         "calibrated" have a fixed style.
     weight
         Array of shape (n,): how much each row counts, 0 or more. Error bars are those of as many
@@ -77,7 +77,7 @@ def reliability(
     >>> drawn.data[1].x, [round(share, 3) for share in drawn.data[1].y]
     ((0.25, 0.75), [0.0, 0.667])
     """
-    drawn = figure(title, "mean forecast of label 1", "share of labels 1")
+    drawn = figure(title, "mean forecast of label 1", "share of label 1")
     drawn.add(_diagonal())
     for name, column in (p if isinstance(p, Mapping) else {"forecasts": p}).items():
         labels, forecasts = labelled_forecasts(y, column)
@@ -93,7 +93,7 @@ def reliability(
 def _bins(
     labels: Floats, forecasts: Floats, weights: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return mean forecast, share of labels 1, weight and what it is worth of each bin with any.
+    """Return mean forecast, share of label 1, weight and what it is worth of each bin with any.
 
     The bins are closed on the left, the last on both sides. A weight is worth as many rows as have
     the same standard error with equal weights.

@@ -223,7 +223,7 @@ def interval_bars(  # noqa: PLR0913 - the parts of a figure
 
 
 class _Predictions(NamedTuple):
-    """Predictions in the order of x: quantiles by level, whose infinite ends are those of y."""
+    """Predictions in the order of x: quantiles by level; infinite ends become those of y."""
 
     x: list[float]
     ends: list[list[float]]
@@ -302,7 +302,7 @@ def _intervals(levels: Sequence[float]) -> Iterator[tuple[float, int, int, float
     filled = np.linspace(*_FILLED, max(len(levels) // 2, 1)).tolist()
     for left, level in enumerate(levels):
         if not math.isclose(level + levels[last - left], 1.0, abs_tol=1e-9):
-            msg = f"levels={levels!r} are not symmetric; give 1 - q beside each q"
+            msg = f"levels={levels!r} are not symmetric; give 1 - q for each q"
             raise ParameterError(msg)
         if left < last - left:
             yield 100.0 * (1.0 - 2.0 * level), left, last - left, filled[left]

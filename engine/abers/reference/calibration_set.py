@@ -6,7 +6,7 @@ multiples of 2**-30), so a forgotten or removed observation leaves no trace, eve
 the correctly rounded ratio of two integers, and the native core agrees bit for bit.
 
 The class takes checked values: finite scores, labels 0 or 1, positive integer weights in units of
-2**-30, times (NaN where there is none). `abers.VennAbers` checks the values of users.
+2**-30, times (NaN without a time). `abers.VennAbers` checks the values of users.
 
 References
 ----------
@@ -152,7 +152,7 @@ class ObservationSet:
         return True
 
     def remove(self, score: float, label: float, weight: int = ONE) -> bool:
-        """Undo `learn`; return False if no such weight is there, or it would outlast the size."""
+        """Undo `learn`; return False if that weight is not there, or it would outlast the size."""
         held = self._pooled(score, label)
         if held < weight or (self.size == 1) != (self.total == weight):
             return False

@@ -2,10 +2,10 @@
 
 The CDFs at a threshold are the binary Venn-Abers prediction of "label above the threshold": the
 isotonic regression of 1{label > threshold} on the score, extended by the query with label 1 for
-the lower CDF and with label 0 for the upper one. Every value is the correctly rounded ratio of two
+the lower CDF and with label 0 for the upper CDF. Every value is the correctly rounded ratio of two
 integers, and the native core agrees bit for bit.
 
-The class takes checked values: finite scores, labels and times (NaN where there is none), positive
+The class takes checked values: finite scores, labels and times (NaN without a time), positive
 integer weights in units of 2**-30.
 
 References

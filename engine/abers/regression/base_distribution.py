@@ -23,7 +23,7 @@ __all__ = ["BaseDistribution", "pair"]
 
 
 class BaseDistribution(ABC):
-    """A predictive distribution: a merged CDF, and a lower and an upper one around it.
+    """A predictive distribution: a merged CDF between a lower and an upper CDF.
 
     The quantiles, the mean, the scores and the draws are those of the merged CDF. Mass outside the
     support, or at its ends, is never dropped.
@@ -70,7 +70,7 @@ class BaseDistribution(ABC):
         return f"median {self.quantile(0.5):.4g}, 80 % in [{low:.4g}, {high:.4g}]"
 
     def plot(self, label: float | None = None, *, name: str = "label") -> Figure:
-        """Draw the merged CDF, and the band between the lower and the upper one if it has a width.
+        """Draw the merged CDF, and the band from lower to upper CDF if it has a width.
 
         Step CDFs run on to both ends of the axis, at the height of the mass that lies beyond; a
         continuous one is drawn from its quantile at 0.0025 to that at 0.9975.
@@ -241,7 +241,7 @@ class BaseDistribution(ABC):
         y
             The label, or an array of labels of any shape.
         proper
-            Leave such masses at infinity, where any mass makes the score infinite.
+            Leave these masses at infinity, where any mass makes the score infinite.
 
         Returns
         -------

@@ -23,7 +23,7 @@ S = TypeVar("S")  # a score
 
 
 class BoundedCalibrator(HeldCalibrator[S, float, One, Many], Generic[S, One, Many]):
-    """A calibrator whose labels lie between two ends, which may be infinite."""
+    """A calibrator of labels between two ends, which may be infinite."""
 
     _ends: tuple[float, float]
     _ends_name: ClassVar[str]

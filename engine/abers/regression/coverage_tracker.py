@@ -1,4 +1,4 @@
-"""Tracker of coverage: central intervals whose share of hits is near its level on any sequence.
+"""Tracker of coverage: central intervals with a share of hits near their level on any sequence.
 
 Both ends of an interval move by one margin, which grows after a miss and shrinks after a hit. When
 hits and misses are too far from the level, the interval is the whole support, or empty.
@@ -101,8 +101,8 @@ class CoverageTracker(Saveable):
     The empty interval is honest: a point could be hit by a label, so no other answer misses for
     certain. It says that the last intervals covered too much, as they do where labels hardly vary.
 
-    **One margin** for both ends. Two ends with a margin each, sorted when they cross, have no such
-    bound: an adversary brings the coverage of the quartiles to 0 and to 1.
+    **One margin** for both ends. Two ends with a margin each, sorted when they cross, have no bound
+    of this kind: an adversary brings the coverage of the quartiles to 0 and to 1.
 
     **The margin** changes, when a label comes, by (.05 / sqrt(C)) m (`level` - covered). Here m is
     the mean distance of labels from the middles of the given intervals. The margin may be
@@ -202,8 +202,8 @@ class CoverageTracker(Saveable):
         Parameters
         ----------
         low, high
-            Ends of the predicted interval; those beyond the support, infinite ones too, are taken
-            as its ends.
+            Ends of the predicted interval; those beyond the support, also infinite, are taken as
+            its ends.
         number
             Number of the observation, a whole one; one that awaits its label is given its first
             interval again.

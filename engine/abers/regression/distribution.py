@@ -31,7 +31,7 @@ _ROUNDING = 1e-12  # how far from 1 the sum of all masses may be
 
 
 class PredictiveDistribution(BaseDistribution):
-    """A step CDF, or a band of a lower and an upper one, immutable.
+    """A step CDF, or a band from a lower to an upper CDF, immutable.
 
     Where there is a band, the distribution *of* it is the merged CDF U / (U + 1 - L), the one
     that is minimax for log loss at every threshold; the mean, the quantiles and the scores are its.
@@ -44,7 +44,7 @@ class PredictiveDistribution(BaseDistribution):
         Array of shape (k + 1,), ascending in [0, 1]: the lower CDF before the first
         threshold, and from each threshold on.
     upper
-        The upper CDF likewise, nowhere below the lower one; by default the lower one.
+        The upper CDF likewise, nowhere below the lower; by default the lower.
     support
         Where the mass outside the thresholds is put by `mean`, `crps`, `pit` and `sample`, a
         pair (lo, hi) around all thresholds, which may be infinite; by default the first and
@@ -149,7 +149,7 @@ class PredictiveDistribution(BaseDistribution):
         return hash((self._thresholds.tobytes(), self._support))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy by way of the steps."""
+        """Pickle and copy the steps."""
         return partial(PredictiveDistribution, support=self._support), self._steps()
 
     def _steps(self) -> tuple[Floats, Floats, Floats]:
@@ -245,7 +245,7 @@ class PredictiveDistribution(BaseDistribution):
         gaps[..., -1] = np.maximum(gaps[..., -1], 0.0)
         held = masses > 0.0  # a point without mass may be infinite
         gaps, masses, after = gaps[..., held], masses[held], after[held]
-        # Not by BLAS, whose last digit depends on the machine.
+        # Not by BLAS: its last digit depends on the machine.
         losses = 2.0 * ((gaps > 0.0) - after + masses / 2.0) * gaps * masses
         return np.asarray(losses.sum(axis=-1))
 
@@ -275,7 +275,7 @@ class PredictiveDistribution(BaseDistribution):
 def _ascending(values: ArrayLike) -> Floats:
     thresholds = np.array(finite(values, "thresholds"))
     if thresholds.ndim != 1 or not (thresholds[:-1] < thresholds[1:]).all():
-        msg = "thresholds do not ascend strictly; sort them and pool equal ones"
+        msg = "thresholds do not ascend strictly; sort them and pool equal thresholds"
         raise ParameterError(msg)
     return thresholds
 

@@ -43,7 +43,7 @@ class Quantiles(NamedTuple):
 
 
 class DistributionCalibrator(BoundedCalibrator[S, PredictiveDistribution, Quantiles], Generic[S]):
-    """A calibrator whose batches take `levels` and return quantiles."""
+    """A calibrator with batches that take `levels` and return quantiles."""
 
     _ends_name: ClassVar[str] = "support"
 

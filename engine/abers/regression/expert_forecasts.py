@@ -72,8 +72,8 @@ def recalibrated(base: Floats, counts: Integers) -> Floats:
 def shrunk(table: Floats, base: Floats) -> Floats:
     """Return the merged distribution of a Venn-Abers band, drawn to the base.
 
-    The rows of the table are thresholds, from minus infinity on, lower and upper CDF. A band whose
-    mean width over the base is w rests on about 1/w - 1 labels; the base counts as 30, and takes
+    The rows of the table are thresholds, from minus infinity on, lower and upper CDF. A band with
+    the mean width w over the base rests on about 1/w - 1 labels; the base counts as 30, and takes
     the masses beyond all labels.
     """
     thresholds, lower, upper = table

@@ -1,11 +1,11 @@
 """A fixed grid of thresholds, kept up to date with every label.
 
 A CDF at a threshold is the probability of a label up to it, which falls as the
-score grows; so each threshold has a binary calibration set of negated scores, whose two
-probabilities are the lower and the upper CDF there, to the last bit.
+score grows; so each threshold has a binary calibration set of negated scores. Its two probabilities
+are the lower and the upper CDF there, to the last bit.
 
-Between two thresholds the CDFs are bracketed: the lower one stays at its value at the left
-threshold, the upper one is taken from the right one already just after the left.
+Between two thresholds the CDFs are bracketed: the lower stays at its value at the left threshold,
+the upper has its value at the right threshold already just after the left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GridSet"]
 
-_CHUNK = 4096  # steps of a run whose CDFs are in memory at once
+_CHUNK = 4096  # steps of a run with CDFs in memory at once
 
 
 class GridSet:
@@ -51,7 +51,7 @@ class GridSet:
 
     @property
     def size(self) -> int:
-        """Number of observations held."""
+        """Number of observations kept."""
         return self.memory.size
 
     @property

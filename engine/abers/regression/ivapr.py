@@ -53,11 +53,11 @@ class IVAPR(DistributionCalibrator[float]):
         How to forget, as of `abers.VennAbers`.
     support
         Where `PredictiveDistribution` puts the masses beyond the labels seen, a pair of finite
-        ends between which all labels lie; by default the smallest and the largest label held, or
+        ends between which all labels lie; by default the smallest and the largest label kept, or
         the first and the last of `grid`.
     grid
         Ascending thresholds at which alone the CDFs are kept, for streams with many predictions:
-        exact there, bracketed between. By default every label held is one.
+        exact there, bracketed between. By default every label kept is one.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class IVAPR(DistributionCalibrator[float]):
     **Guarantee.** With a scorer fixed before the calibration data and exchangeable observations of
     equal weight, at every threshold and every step one of the two CDFs, the one that belongs to
     the true label, is perfectly calibrated, also with a `window` (Vovk & Petej 2014, Theorem 1,
-    for each threshold). It holds at one threshold at a time, not for quantiles or intervals, whose
+    for each threshold). It holds at one threshold at a time, not for quantiles or intervals; their
     coverage is close to their level in practice. A half-life, unequal weights, a scorer that keeps
     learning, or drift void it.
 
@@ -139,7 +139,7 @@ class IVAPR(DistributionCalibrator[float]):
         return [*super()._options(), *support, *grid]
 
     def quantile_one(self, score: float, q: float, time: float | None = None) -> float:
-        """Predict one quantile for one score, faster than by way of the whole distribution.
+        """Predict one quantile for one score, without making the whole distribution.
 
         Parameters
         ----------

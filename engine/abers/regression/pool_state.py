@@ -58,7 +58,7 @@ def load(
 ) -> None:
     """Load what `dump` returned into a pool; raise a ValueError for other columns.
 
-    The counts are observations that ever held a lane, labels of them, and lanes that ever were.
+    The counts are observations that ever had a lane, labels of them, and lanes that ever were.
     """
     moment, labels, most = counts
     read = [np.frombuffer(piece, kind) for piece, kind in zip(pieces, _KINDS, strict=True)]

@@ -1,4 +1,4 @@
-"""Protected regression: predictive distributions whose price against a base is bounded.
+"""Protected regression: predictive distributions at a bounded price against a base.
 
 A pool of experts gives the distribution: the base, its quantile calibration, and inductive
 Venn-Abers predictive distributions. The sets and the pool of the core do the mathematics.

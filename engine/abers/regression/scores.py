@@ -245,7 +245,8 @@ def pinball(quantiles: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> F
     Parameters
     ----------
     quantiles
-        Array of shape (n, k): the quantiles at k levels; infinite ones cost an infinite loss.
+        Array of shape (n, k): the quantiles at k levels; an infinite quantile costs an infinite
+        loss.
     y
         Array of shape (n,).
     levels
@@ -283,7 +284,7 @@ def interval_score(low: ArrayLike, high: ArrayLike, y: ArrayLike, level: float) 
     low, high, y
         Arrays of one shape.
     level
-        What the central interval is to hold, in (0, 1).
+        Share of labels that the interval promises to cover, in (0, 1).
 
     Returns
     -------

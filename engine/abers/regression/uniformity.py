@@ -80,7 +80,7 @@ def pit_uniformity(pit: ArrayLike, bins: int = 10) -> Uniformity:
     Raises
     ------
     ParameterError
-        If a value is not in [0, 1], or there is none.
+        If a value is not in [0, 1], or there are no values.
     MissingExtraError
         If scipy is not installed.
 

@@ -42,7 +42,7 @@ class MiniBatch(NamedTuple):
 
 
 class CalibratedClassifier(CalibratedWrapper, base.MiniBatchClassifier):
-    """A river classifier with a calibrator beside it."""
+    """A river classifier with a calibrator."""
 
     classifier: Any  # of river, or a pipeline
     _model_kind = "classifier"
@@ -231,7 +231,7 @@ class CalibratedClassifier(CalibratedWrapper, base.MiniBatchClassifier):
     def _ask_many(self, model: Any, X: Any, keywords: dict[str, Any]) -> Any:
         """Return a model's probabilities of the rows of a dataframe; without rows it is not asked.
 
-        Columns that are none of probabilities do no harm where there are no rows.
+        Columns of other predictions do no harm where there are no rows.
         """
         if not len(dataframe.into_frame(X)):
             return X

@@ -17,7 +17,7 @@ _Row: TypeAlias = dict[Any, Any]  # features
 _MOST = 100  # predictions to compare with; the first late label comes for one of the oldest
 _MESSAGE = (
     "a label came without id, and not for the last prediction: the calibrator learns the score of "
-    "the features as the model scores them now, not the one that was predicted; pass the same "
+    "the features as the model scores them now, not the score that was predicted; pass the same "
     "id=… to the prediction and to learn_one (river's progressive_val_score passes {'id': i} as "
     "the third item of an event)"
 )

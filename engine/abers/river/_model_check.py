@@ -38,7 +38,7 @@ def require_model(model: Any, kind: Literal["classifier", "regressor"]) -> None:
     last = model
     while isinstance(last, Pipeline) and last.steps:
         last = last[-1]
-    empty = isinstance(last, Pipeline)  # whose class river cannot ask for
+    empty = isinstance(last, Pipeline)  # river cannot ask for its class
     if not empty and isinstance(last, _KINDS[kind]):
         return
     ends = f" ends in {type(last).__name__}, which" if last is not model else ""

@@ -90,14 +90,14 @@ def _accepted_names(model: Any, method: str) -> frozenset[str] | None:
 
 
 class CalibratedWrapper(base.Wrapper[Any]):
-    """A river model with a calibrator beside it.
+    """A river model with a calibrator.
 
     Attributes
     ----------
     calibrator
         The calibrator that learns.
     unmatched
-        Number of labels whose id had no pending score: only the model learned them.
+        Number of labels without a pending score of their id: only the model learned them.
     """
 
     _calibrator: Any  # each wrapper has its own kind

@@ -91,8 +91,8 @@ class VennAbersClassifier(BinaryClassifier):
     max_pending
         The greatest number of pending ids. One more drops the oldest, and `dropped` counts it.
     calibrator
-        Another binary calibrator, such as ``VennAbers(window=10_000)``, whose merged probability is
-        then predicted. It learns in place, as `classifier` does, and has its own rule of
+        Another binary calibrator, such as ``VennAbers(window=10_000)``, which then predicts its
+        merged probability. It learns in place, as `classifier` does, and has its own rule of
         forgetting.
 
     Attributes
@@ -101,8 +101,8 @@ class VennAbersClassifier(BinaryClassifier):
         The calibrator that learns. If it is protected it has `price`, `expert_weights` and
         `expert_losses`.
     unmatched, dropped
-        Numbers of labels whose id had no pending score, so only the model learned them, and of ids
-        that were dropped because more than `max_pending` were pending.
+        Numbers of labels without a pending score of their id, which only the model learned, and of
+        ids that were dropped because more than `max_pending` were pending.
 
     Raises
     ------

@@ -51,8 +51,8 @@ class CrossVennAbersClassifier(BinaryClassifier):
     max_age, half_life, max_pending
         As in `VennAbersClassifier`.
     calibrator
-        Another calibrator of `folds` folds, such as ``CrossVennAbers(5)``, whose merged probability
-        is then predicted.
+        Another calibrator of `folds` folds, such as ``CrossVennAbers(5)``, which then predicts its
+        merged probability.
 
     Attributes
     ----------

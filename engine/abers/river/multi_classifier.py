@@ -51,9 +51,9 @@ class VennAbersMultiClassifier(CalibratedClassifier):
     max_classes
         The greatest number of classes; memory and time grow with the square of their number.
     calibrator
-        Another calibrator of several classes, such as ``OneVsRest()`` or ``OneVsOne()``, whose
-        merged probabilities are then predicted. It learns in place, and has its own rule of
-        forgetting and number of classes.
+        Another calibrator of several classes, such as ``OneVsRest()`` or ``OneVsOne()``, which then
+        predicts its merged probabilities. It learns in place, and has its own rule of forgetting
+        and number of classes.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
         The two bounds of all labels, as in `IVAPR`.
     calibrator
         Another calibrator of distributions: ``ProtectedIVAPR(support=(low, high))`` predicts
-        protected ones. It learns in place, and has its own rule of forgetting and support.
+        protected distributions. It learns in place, and has its own rule of forgetting and support.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
     for a scorer that is fixed before the calibration data. In practice the coverage of intervals
     is close to their level. With a `ProtectedIVAPR`, and ids, the CRPS of the distributions exceeds
     that of the regressor's prediction plus its last residuals by at most `calibrator.price` in
-    total, whatever the stream does.
+    total, on any stream.
 
     **Few labels.** A quantile in the mass beyond the labels seen is infinite (see `IVAPR`). The
     regressor's prediction replaces a median that is infinite or unknown.
@@ -100,7 +100,7 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
     """
 
     _model_kind = "regressor"
-    _kind = "a calibrator of distributions whose score is a number, such as IVAPR()"
+    _kind = "a calibrator of distributions from scores that are numbers, such as IVAPR()"
 
     def __init__(  # noqa: PLR0913, PLR0917 - an option each, those of `IVAPR` in its order
         self,
@@ -182,7 +182,7 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
         Returns
         -------
         float or river.conf.interval.Interval
-            The point, or the interval, whose ends are infinite while there are too few labels.
+            The point, or the interval, with infinite ends while there are too few labels.
 
         Raises
         ------

@@ -53,7 +53,7 @@ class CalibratedMetaEstimator(
     MetaEstimatorMixin,  # type: ignore[misc]  # scikit-learn has no types
     BaseEstimator,  # type: ignore[misc]
 ):
-    """An estimator with calibrators beside it."""
+    """An estimator with calibrators."""
 
     estimator: Any
     cv: Any
@@ -89,9 +89,9 @@ class CalibratedMetaEstimator(
         return (isinstance(self.cv, str) and self.cv == "prefit") or _is_frozen(self.estimator)
 
     def _split_by_group(self, X: Any, groups: Any) -> Split:
-        """Return the rows to train on and those to calibrate with, of which none share a group."""
+        """Return the rows to train on and those to calibrate with; no group has both."""
         if len(np.unique(groups)) < _TWO:
-            msg = "groups has one group; 'split' needs two groups, one of which trains"
+            msg = "groups has one group; 'split' needs two groups, one of them to train"
             raise ParameterError(msg)
         size, seed = self.calibration_size, self.random_state
         splitter = GroupShuffleSplit(1, test_size=size, random_state=seed)

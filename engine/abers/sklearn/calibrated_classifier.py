@@ -161,8 +161,8 @@ class VennAbersCalibratedClassifier(
         Raises
         ------
         ParameterError
-            If `cv` is a number, whose folds would divide groups; if there is one group, or if a
-            splitter needs groups and there are none.
+            If `cv` is a number, which would divide groups; if there is one group, or if a
+            splitter needs groups and gets no groups.
         """
         return self._fit(X, y, None, sample_weight, groups)
 
@@ -326,7 +326,7 @@ class VennAbersCalibratedClassifier(
         return np.stack(low, axis=-1), np.stack(high, axis=-1)
 
 
-def _learn(  # noqa: PLR0913, PLR0917 - rows, and whose they are
+def _learn(  # noqa: PLR0913, PLR0917 - rows, and their classes
     members: list[Member],
     classes: NDArray[Any],
     X: Any,

@@ -75,8 +75,8 @@ class VennAbersCalibratedRegressor(
     Notes
     -----
     **Guarantee.** That of `IVAPR`, one threshold at a time, for exchangeable observations of equal
-    weight on which the estimator was not trained. It is none for quantiles and intervals, whose
-    coverage is close to their level in practice.
+    weight on which the estimator was not trained. There is no guarantee for quantiles and
+    intervals; their coverage is close to their level in practice.
 
     **Few labels.** A quantile in the mass beyond the calibration labels is infinite, as in `IVAPR`.
     The regressor's own prediction replaces an infinite median.

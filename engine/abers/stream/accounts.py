@@ -3,8 +3,7 @@
 Whatever comes in ends in exactly one way, or waits. So each account has a whole that is the sum of
 its parts, at any time, for a processor, a partition, or all of them together:
 
-- records: events, undecodable records, and tombstones; of topics only, a record of which is one
-  event at most;
+- records: events, undecodable records, and tombstones; of topics only, each is at most one event;
 - events: predictions, duplicate observations, labels learned, duplicate labels, late labels,
   dead letters, and labels that wait;
 - predictions: labels learned, labels assumed, expired, evicted, retired with their models, and

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from abers.monitoring.event_time import event_time
+from abers.monitoring.answers import formats
+from abers.monitoring.event_time import is_date
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers.monitoring.e_processes import EProcess, OpenedIncident
     from abers.monitoring.evidence import Evidence
-    from abers.monitoring.shift import Shift
 
 __all__ = ["alarm_message"]
 
@@ -39,36 +38,22 @@ def alarm_message(
     >>> ((_, incident),) = detector.update([2000.0], [1_364_792_400_000])
     >>> shift = Shift(1_364_790_000_000, 400, "labels 1", 123.0, 180.25, 9.5)
     >>> opened = OpenedIncident(0, "raw", "change", incident, shift)
-    >>> for part in alarm_message("m", "", process, opened, detector.evidence()).split(", "):
-    ...     print(part)
-    model 'm': the raw scores are too high: since about 2013-04-01 04:20:00 UTC
-    123 labels 1 came where 180.2 were expected (0.682 times)
-    of 400 labels. The evidence of a change is 10^3.3
-    the threshold 10^3.0. If nothing is wrong
-    the mean distance from one alarm to the next is at least 1,000 observations.
+    >>> for sentence in alarm_message("m", "", process, opened, detector.evidence()).split(". "):
+    ...     print(sentence)
+    model 'm', 1 Apr 2013, 05:00 UTC: raw is too high
+    Since 1 Apr 2013, 04:20: 400 labels, 180.2 promised, 123 came
+    Evidence 2,000 to 1; alarm line 1,000 to 1
+    If all probabilities are right, false alarms come once in 1,000 labels on average, at most.
     """
     whose = f"model {shown(model)}" + (f", segment {shown(segment)}" if segment else "")
-    return (
-        f"{whose}: the {process.subjects[opened.view]} are {_size(process, opened.shift)}. "
-        f"The evidence of a change is {_power(opened.incident.log_wealth)}, "
-        f"the threshold {_power(test.log_threshold)}. {test.guarantee}"
+    time, shift = opened.incident.first, opened.shift
+    zone = " UTC" if is_date(time) else ""
+    fault = "miscalibrated" if shift is None else process.faults[shift.direction]
+    evidence, line = map(formats.to_one, (opened.incident.log_wealth, test.log_threshold))
+    parts = (
+        f"{whose}, {formats.moment(time)}{zone}: {process.subjects[opened.view]} {fault}.",
+        "" if shift is None else shift.sentence(process.came),
+        f"Evidence {evidence}; alarm line {line}.",
+        test.guarantee,
     )
-
-
-def _size(process: EProcess, shift: Shift | None) -> str:
-    """Return direction and size: labels since the estimated beginning of the change."""
-    if shift is None:
-        return "miscalibrated"
-    ratio = f" ({shift.observed / shift.expected:.3g} times)" if shift.expected else ""
-    labels = f"{shift.labels:,} label{'' if shift.labels == 1 else 's'}"
-    return (
-        f"{process.faults[shift.direction]}: since about {event_time(shift.since)}, "
-        f"{shift.observed:,.0f} {shift.outcome} came where {shift.expected:,.1f} were expected"
-        f"{ratio}, of {labels}"
-    )
-
-
-def _power(logarithm: float) -> str:
-    if math.isinf(logarithm):
-        return "infinite, as a label came whose probability was 0"
-    return f"10^{logarithm / math.log(10.0):.1f}"
+    return " ".join(filter(None, parts)).replace(formats.NO_BREAK, " ")

@@ -68,7 +68,7 @@ class KeyedEProcesses:
         return self.by_key[-1]
 
     def renew(self, key: int) -> EProcess:
-        """Replace the e-process of a key by a new one; what waits is no longer tested."""
+        """Replace the e-process of a key by a new e-process; what waits is no longer tested."""
         self.by_key[key] = self._make()
         return self.by_key[key]
 

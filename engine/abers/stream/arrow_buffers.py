@@ -9,29 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.exceptions import MissingExtraError
+from abers.arrow_values import require_pyarrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["new_array", "numbers", "repeated_array", "require_pyarrow", "text_ends", "valid_rows"]
+__all__ = ["new_array", "numbers", "repeated_array", "text_ends", "valid_rows"]
 
 _SEPARATOR = "\0"
-
-
-def require_pyarrow(module: str = "pyarrow") -> ModuleType:
-    """Import pyarrow or one of its modules; a MissingExtraError says how to install it."""
-    from importlib import import_module  # noqa: PLC0415 - beside its only use
-
-    try:
-        return import_module(module)
-    except ImportError as error:
-        msg = "Arrow needs pyarrow, which is not installed; run: pip install 'abers[files]'"
-        raise MissingExtraError(msg) from error
 
 
 def valid_rows(array: pa.Array) -> NDArray[np.bool_] | None:

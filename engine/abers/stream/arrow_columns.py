@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abers.stream.arrow_buffers import new_array, numbers, require_pyarrow, valid_rows
+from abers.arrow_values import require_pyarrow
+from abers.stream.arrow_buffers import new_array, numbers, valid_rows
 from abers.stream.cells import BadRecordError, Cells
 from abers.stream.column_types import objects
 
@@ -33,7 +34,7 @@ __all__ = [
 
 _TICKS = {"s": 1, "ms": 1, "us": 1_000, "ns": 1_000_000}  # of a unit in a millisecond
 _MOST_SECONDS = 2**53  # further from 1970 than any event: more would overflow as milliseconds
-_INVALID = "a value of the row is not a valid string or time; write the file with valid ones"
+_INVALID = "a value of the row is not a valid string or time; write the file with valid values"
 _SAMPLE_ROWS = 64
 _MIN_REPEATS = 8  # average count of a string that is worth a dictionary
 
@@ -127,7 +128,7 @@ def raw_columns(
 ) -> tuple[dict[str, Cells], dict[int, BadRecordError]]:
     """Return the cells of all columns, and why rows are broken: Python cannot represent a value.
 
-    A column of nulls is left out, as if there were no such column.
+    A column of nulls is left out, as if there were no column.
 
     Examples
     --------

@@ -6,13 +6,13 @@ with a row is found by the readers of its fields, and refuses this row alone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from abers.arrow_values import require_pyarrow
 from abers.exceptions import ParameterError
-from abers.stream.arrow_buffers import require_pyarrow
+from abers.frames import arrow_table
 from abers.stream.arrow_columns import raw_columns, value_type
 from abers.stream.fields import CONSTANT_PREFIX, ROW, Fields, root
 from abers.stream.masks import ALL
@@ -51,7 +51,7 @@ def fields_of_arrow(
     data: object, fields: FieldNames | None = None, readers: Readers | None = None
 ) -> SchemaColumns:
     """Return the columns of the events of a table; see `Events.from_arrow`."""
-    table = _table(data)
+    table = arrow_table(data, "Events.of(…)")
     paths = _paths(table, _named(fields))
     valued = chain.from_iterable(_listed(paths[field]) for field in ("score", "x", "label"))
     if not any(_is_there(path, table) for path in valued):
@@ -74,7 +74,7 @@ def models_and_times(data: object, fields: FieldNames | None = None) -> tuple[Co
     A model that cannot be read is the default one, and a time None.
     """
     own = {name: of for name, of in _named(fields).items() if name in {"model", "time"}}
-    table = _table(data)
+    table = arrow_table(data, "Events.of(…)")
     found = _event_fields(_paths(table, {**own, "id": ROW}))
     raw, _ = raw_columns(_selected(table, {*root(found.model), *root(found.time)}))
     models = _readable(raw, table.num_rows, found.model, NameReader("model"), DEFAULT_MODEL)
@@ -115,7 +115,7 @@ def _named(fields: FieldNames | None) -> FieldNames:
     """Return the columns by field, or raise a ParameterError if they are not in a dict."""
     if fields is None or isinstance(fields, Mapping):
         return fields or {}
-    msg = f"fields={fields!r} is no dict; name columns by field, such as {{'id': 'key'}}"
+    msg = f"fields={fields!r} must be a dict; name columns by field, such as {{'id': 'key'}}"
     raise ParameterError(msg)
 
 
@@ -124,7 +124,7 @@ def _selected(table: pa.Table, names: Collection[str]) -> pa.Table:
 
 
 def _paths(table: pa.Table, given: FieldNames) -> dict[str, Any]:
-    """Return the path or the paths of each field, or raise a ParameterError if there is no such."""
+    """Return the path or the paths of each field, or raise a ParameterError if one is missing."""
     if unknown := given.keys() - _USUAL.keys():
         msg = f"fields has {', '.join(map(repr, sorted(unknown)))}, which no event has; "
         msg += f"name some of {', '.join(_USUAL)}"
@@ -183,29 +183,3 @@ def _is_there(path: str, table: pa.Table) -> bool:
 
 def _shown(table: pa.Table) -> str:
     return ", ".join(table.column_names)
-
-
-def _table(data: Any) -> pa.Table:  # noqa: ANN401
-    """Return a table of what is one; pyarrow's other conversions would import pandas."""
-    arrow = require_pyarrow()
-    if hasattr(data, "__arrow_c_stream__"):  # a lazy frame is none, and finds its columns slowly
-        _require_distinct([one for one in getattr(data, "columns", ()) if isinstance(one, str)])
-    if isinstance(data, arrow.RecordBatch):
-        data = arrow.Table.from_batches([data])
-    try:
-        if not isinstance(data, arrow.Table):
-            data = arrow.RecordBatchReader.from_stream(data).read_all()
-    except (TypeError, ValueError, arrow.ArrowException) as error:
-        msg = f"{type(data).__name__} is not a table of Arrow ({error}); pass a record batch, a "
-        msg += "table, a data frame that has __arrow_c_stream__ and values of one type in each "
-        msg += "column, such as a lazy one that is collected, or Events.of(…)"
-        raise ParameterError(msg) from None
-    _require_distinct(data.column_names)
-    return data
-
-
-def _require_distinct(names: Sequence[str]) -> None:
-    """Raise a ParameterError for two columns of one name."""
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        msg = f"two columns have the name {repeated[0]}; rename one of them"
-        raise ParameterError(msg)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from abers.stream.arrow_buffers import new_array, repeated_array, require_pyarrow
+from abers.arrow_values import require_pyarrow
+from abers.stream.arrow_buffers import new_array, repeated_array
 from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
 from abers.stream.events import Alarm
 from abers.stream.row_columns import columns_of

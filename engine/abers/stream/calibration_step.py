@@ -60,9 +60,9 @@ class CalibrationStep:
     histories
         By key, of the predictions with labels; empty without monitors.
     e_processes
-        Tests of the predictions; None if there are none.
+        Tests of the predictions, or None.
     made
-        Number of predictions by key, so the number of the next one.
+        Number of predictions by key, so the number of the next prediction.
     """
 
     def __init__(self, task: Task, settings: Settings) -> None:
@@ -240,7 +240,7 @@ class CalibrationStep:
         expired: ExpiredObservations,
         keys: Sequence[tuple[str, str]],
     ) -> None:
-        """Monitor and test steps that calibrators have run, and whose slots are not used again.
+        """Monitor and test steps that calibrators have run, with slots that are not used again.
 
         Predictions have no distributions.
         """

@@ -51,7 +51,7 @@ class KeyedCalibrators(ABC):
 
     @abstractmethod
     def add(self, count: int) -> None:
-        """Add so many keys, whose calibrators are empty."""
+        """Add so many keys, with empty calibrators."""
 
     @abstractmethod
     def reset(self, key: int) -> None:
@@ -63,15 +63,15 @@ class KeyedCalibrators(ABC):
 
     @abstractmethod
     def mixture(self, key: int) -> Mixture | None:
-        """Return the mixture of experts that makes the predictions of a key; None if none does."""
+        """Return the mixture of experts that makes the predictions of a key, or None."""
 
     @property
     def tracked(self) -> Sequence[TrackedCalibrator]:
-        """The calibrators whose intervals a tracker moves."""
+        """The calibrators with intervals that a tracker moves."""
         return ()
 
     def tracker(self, key: int) -> CoverageTracker | None:
-        """Return the tracker that moves the intervals of a key; None if none does."""
+        """Return the tracker that moves the intervals of a key, or None."""
         del key
         return None
 
@@ -80,7 +80,7 @@ class KeyedCalibrators(ABC):
         """Run steps, each of the key in its row; rows of steps that learn have no meaning.
 
         The steps of a key are in order. Keys run one after the other; where a step is refused with
-        a WeightError, its key is as before, and the later ones do not run.
+        a WeightError, its key is as before, and the later keys do not run.
         """
 
     @abstractmethod
@@ -102,7 +102,7 @@ class KeyedCalibrators(ABC):
 
     @abstractmethod
     def load(self, states: Sequence[Piece]) -> None:
-        """Add a key for each state that was saved; a ValueError if one cannot be such a state."""
+        """Add a key for each state that was saved; a ValueError if one cannot be a state."""
 
 
 class SeparateCalibrators(KeyedCalibrators):

@@ -1,6 +1,6 @@
 """Raw columns, as a format decodes them, and the errors of their cells.
 
-A cell may be any object. None and the empty string are no value.
+A cell may be any object. None and the empty string mean no value.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Cells(NamedTuple):
     values
         Of int64, float64, bool or datetime64[ms], or objects.
     valid
-        Rows that have a value; None if all have. None and "" are no value either.
+        Rows that have a value; None if all have. None and "" mean no value, too.
     kind
         Type of all objects where there is a value, if it is known.
     """
@@ -143,8 +143,8 @@ RawColumns: TypeAlias = Mapping[str, Cells]
 A field that no record has may be left out."""
 
 
-def plain(cell: Any) -> Any:  # noqa: ANN401 - whatever a column holds
-    """Return the plain Python value that a cell equals, or the cell if there is none.
+def plain(cell: Any) -> Any:  # noqa: ANN401 - anything a column holds
+    """Return the plain Python value that a cell equals, or the cell itself.
 
     Any whole number is an int, any other real number the nearest float, and any kind of string a
     str.

@@ -19,7 +19,7 @@ _PLAIN: Mapping[type, type[np.generic]] = {float: np.float64, int: np.int64, boo
 
 
 def objects(values: Sequence[Any]) -> Column:
-    """Return a column of objects, whatever they are."""
+    """Return a column of any objects."""
     return np.fromiter(values, object, len(values))
 
 
@@ -46,7 +46,7 @@ def column(values: Sequence[Any]) -> Column:
 
 
 def kind_of(values: Sequence[Any]) -> type | None:
-    """Return the type of all values; None if they have several, or there is none."""
+    """Return the type of all values; None if they have several, or there are no values."""
     if not values:
         return None
     first = type(values[0])  # counting it takes less than a set of the types
@@ -54,7 +54,7 @@ def kind_of(values: Sequence[Any]) -> type | None:
 
 
 def numbers(values: Sequence[Any], kind: type | None) -> Column | None:
-    """Return values of one type as numbers; None if an array cannot have them as such."""
+    """Return values of one type as numbers; None if an array cannot have them as numbers."""
     if kind is not None and (plain := _PLAIN.get(kind)) is not None:
         try:
             return np.fromiter(values, plain, len(values))

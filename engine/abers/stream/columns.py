@@ -43,7 +43,7 @@ class Events(Sequence[Event]):
     ids, models
         Ids and models, as objects.
     times
-        Event times: int64, or objects if one is not such a number.
+        Event times: int64, or objects if one is no integer.
     segments
         Segments of observations, as objects.
     scores
@@ -57,13 +57,13 @@ class Events(Sequence[Event]):
         one.
     awaited
         Labels of observations that are not yet released: nothing may read them before; None where
-        none is known yet. None if there are none.
+        none is known yet. or None.
     awaited_times
         Event times of these labels; None if a delay decides.
     refused
         Why rows of a table are no events, None for the others: the processor makes a dead letter of
-        each. None if there are none. An event as an object does not say so: a processor may use
-        it, such as one whose time is in seconds.
+        each. Or None. An event as an object does not say so: a processor may use it, such as an
+        event with a time in seconds.
 
     Examples
     --------
@@ -92,9 +92,9 @@ class Events(Sequence[Event]):
     def of(cls, events: Sequence[Event]) -> Events:
         """Return the columns of events.
 
-        Numbers, texts and times of other libraries become plain ones. Anything else stays as it is,
-        and the processor makes a dead letter of an event whose fields are not of their types: it is
-        a mistake of the program, while a file or a table may have ids and times of other forms.
+        Numbers, texts and times of other libraries become plain Python values. Anything else stays
+        as it is, and the processor makes a dead letter of an event with fields of other types: it
+        is a mistake of the program, while a file or a table may have ids and times of other forms.
 
         Raises
         ------
@@ -189,8 +189,8 @@ class Events(Sequence[Event]):
     def released(self) -> Events:
         """Return observations and their awaited labels as events, by time.
 
-        Labels come first at equal times, but after their own observations. An observation whose
-        awaited label is None has none, and `awaited_times` has the times of all others.
+        Labels come first at equal times, but after their own observations. An observation with None
+        as its awaited label has none, and `awaited_times` has the times of all others.
 
         Examples
         --------
@@ -219,7 +219,7 @@ class Events(Sequence[Event]):
         columns: list[Any] = [_joined(parts, name) for name in _NAMES]
         return cls(*columns)
 
-    def take(self, rows: Any) -> Events:  # noqa: ANN401 - whatever indexes an array
+    def take(self, rows: Any) -> Events:  # noqa: ANN401 - anything indexes an array
         """Return some rows, by numbers, a mask or a slice."""
         columns: list[Any] = [getattr(self, name) for name in _NAMES]
         taken: list[Any] = [None if one is None else one[rows] for one in columns]
@@ -239,7 +239,7 @@ class Events(Sequence[Event]):
     @overload
     def __getitem__(self, index: slice) -> Events: ...
     def __getitem__(self, index: int | slice) -> Event | Events:
-        """Return an event, or consecutive ones as columns."""
+        """Return an event, or consecutive events as columns."""
         if isinstance(index, slice):
             return self.take(index)
         return next(iter(self.take([index])))

@@ -49,12 +49,12 @@ class Component(ABC):
         Its name in a snapshot.
     formats
         Type of the saved form of each version that it reads: the latest, which it writes, and the
-        one before.
+        version before.
     missing
         What a snapshot without it means: it begins empty, or the snapshot is refused. A reader that
         does not know it drops it, or refuses the snapshot.
     derived
-        Whether it is no function of the events alone, and no part of `Processor.state_bytes`.
+        Whether it depends on more than the events, and is no part of `Processor.state_bytes`.
     """
 
     name: str
@@ -72,12 +72,12 @@ class Component(ABC):
         """Encode the part in pieces, in canonical form; observations wait in these slots."""
 
     def load(self, version: int, payload: msgspec.Raw) -> None:
-        """Load what was saved in a version, into an empty state whose parts before it are loaded.
+        """Load what was saved in a version, into an empty state; the parts before it are loaded.
 
         Raises
         ------
         ValueError, msgspec.MsgspecError
-            If it cannot be such a part.
+            If it cannot be this part.
         """
         self._load(msgspec.msgpack.decode(payload, type=self.formats[version]))
 

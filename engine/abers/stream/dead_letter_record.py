@@ -7,7 +7,7 @@ import msgspec
 __all__ = ["TIMED_OUT", "DeadLetterRecord"]
 
 TIMED_OUT = "unmatched label (timed out)"
-"""Location of a label whose observation did not come: its own record is no longer known."""
+"""Location of a label without its observation: its own record is no longer known."""
 
 
 class DeadLetterRecord(

@@ -1,6 +1,6 @@
 """The order of events by time: labels come first at equal times.
 
-A label is known at its time, so whatever is predicted at that time may have learned it. Merged
+A label is known at its time, so a prediction at that time may have learned it. Merged
 inputs, labels that a delay releases, and tables of history have this one order.
 """
 
@@ -22,7 +22,7 @@ _MOST = 2**63
 
 
 def filled_times(times: Column, before: int | None = None) -> Integers:
-    """Return times, with that of the row before in place of what is none.
+    """Return times, with that of the row before in place of a missing time.
 
     Parameters
     ----------
@@ -101,6 +101,6 @@ def released_order(times: Integers, due: Integers, rows: Integers) -> Integers:
     position = np.empty(n, np.int64)
     position[order] = np.arange(1, n + 1)
     before = observations_before(times[order], due, position[rows])
-    # Of labels between the same observations, the one that is known first comes first.
+    # Of labels between the same observations, the label that is known first comes first.
     known = np.concatenate([times, due])
     return np.lexsort((known, np.arange(n + len(due)) >= n, np.concatenate([position, before])))

@@ -103,7 +103,7 @@ class Prediction(_OutputStruct, frozen=True):
         The Venn-Abers interval, and the probability: its log-loss merge, or the protected one,
         which may lie outside.
     n_labels
-        Number of labels that the calibrator held when it predicted.
+        Number of labels that the calibrator kept when it predicted.
     """
 
     score: float
@@ -158,7 +158,7 @@ class MultiClassPrediction(_OutputStruct, frozen=True):
         Probabilities, which sum to 1, and the interval of each before they were normalized. A
         protected probability is often outside.
     n_labels
-        Number of labels that the calibrator held when it predicted.
+        Number of labels that the calibrator kept when it predicted.
     """
 
     score: dict[str, float]
@@ -203,7 +203,7 @@ class MultiClassOutcome(_OutputStruct, frozen=True):
 
 
 class RegressionPrediction(_OutputStruct, frozen=True):
-    """The prediction of an observation whose label is a number.
+    """The prediction of an observation with a label that is a number.
 
     Attributes
     ----------
@@ -215,7 +215,7 @@ class RegressionPrediction(_OutputStruct, frozen=True):
         Smallest and largest quantile of the distributions of the band, by level. An infinite one,
         which too few labels bound, is null on the wire.
     n_labels
-        Number of labels that the calibrator held when it predicted.
+        Number of labels that the calibrator kept when it predicted.
     mean
         Mean of the merged distribution, with `distributions` "scored" or "full".
     cdf
@@ -302,7 +302,7 @@ class Alarm(msgspec.Struct, frozen=True, gc=False):
     model, segment
         Model and segment of the calibrator.
     view
-        What is miscalibrated: the "raw" scores, or the "calibrated" predictions, which are served.
+        The miscalibrated view: the "raw" scores, or the "calibrated" predictions, which are served.
     test
         Name of the test; see `abers.monitoring.Evidence`.
     episode
@@ -316,7 +316,7 @@ class Alarm(msgspec.Struct, frozen=True, gc=False):
     fault
         What the predictions are, such as "too high" or "too narrow".
     since
-        Event time of the first label since the fault probably began; None if there is no estimate.
+        Event time of the first label since the fault probably began; None without an estimate.
     labels
         Number of labels since then.
     outcome

@@ -35,7 +35,7 @@ _OF_RECORD = "record:"
 class Fields:
     """Paths of the fields of a record.
 
-    Each is the name of a field, a dotted path into nested ones ("payload.id"), or a constant
+    Each is the name of a field, a dotted path into nested fields ("payload.id"), or a constant
     ("const:fraud"); id and time may be "row", the number of the record.
     """
 
@@ -120,7 +120,7 @@ def cells_at(path: str, raw: RawColumns, numbers: Sequence[int]) -> Cells:
 
 
 def label_without_time(label: str, time: str) -> BadRecordError:
-    """Return the error for a record with a label whose time is missing.
+    """Return the error for a record with a label without its time.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def _nested(path: str, own: Cells | None, outer: Cells | None, size: int) -> Cel
     return Cells(np.where(there, own.values.astype(object), objects(within)))
 
 
-def _walk(found: Any, keys: Sequence[str]) -> Any:  # noqa: ANN401 - whatever the record holds
+def _walk(found: Any, keys: Sequence[str]) -> Any:  # noqa: ANN401 - anything the record holds
     for key in keys:
         if not isinstance(found, Mapping):
             return None

@@ -1,7 +1,7 @@
 """History of each model: scores, evidence and experts over time, in bounded memory.
 
 Evidence and experts are read where batches end, so a history is no function of the events alone. It
-is saved beside the state, and restored with it. Only pages and reports read it.
+is saved next to the state, and restored with it. Only pages and reports read it.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class ModelHistory:
         times: Integers,
         monitor: TaskMonitor,
     ) -> bool:
-        """Add predictions whose labels came, to the monitor too.
+        """Add labelled predictions, to the monitor too.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ def experts_at(names: Sequence[str], point: ExpertPoint) -> dict[str, Expert]:
 
 
 def _of_monitors(points: Sequence[Totals], monitors: Collection[str]) -> Sequence[Totals]:
-    """Drop the totals of monitors that there are no more; the last point has those of all."""
+    """Drop the totals of monitors that are gone; the last point has those of all."""
     read = msgspec.msgpack.Decoder(dict[str, Any]).decode
     if not points or read(points[-1].totals).keys() <= {*monitors}:
         return points

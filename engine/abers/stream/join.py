@@ -66,9 +66,9 @@ COUNTERS = (
 )
 """Names of all counters; `abers.stream.accounts` says how they add up."""
 LATER_COUNTERS = ("dead:missing-field", "dead:not-utf8")
-"""The last ones, which are written once they count: before there were any, none was."""
+"""The last of them, written once they count: before there were any, none was."""
 
-_LATE_DELAYS = 1_000  # late labels whose delays are known
+_LATE_DELAYS = 1_000  # late labels with known delays
 
 
 class Join:
@@ -162,7 +162,7 @@ class Join:
         self._counters["retired"] += len(models)
 
     def unmatched(self, label: Unknown) -> DeadLetter:
-        """Return the dead letter of a label whose observation did not come."""
+        """Return the dead letter of a label without its observation."""
         _, id_, model, time, value = label
         name = self.names.by_number[model]
         detail = f"no observation with id {shown(id_)} came; see that ids and models of both agree"

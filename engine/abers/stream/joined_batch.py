@@ -30,7 +30,7 @@ class JoinedSteps(NamedTuple):
     values: Floats  # value of the label that is learned
     assumed: Column  # id of the observation if its label is assumed, else None
 
-    def take(self, rows: Any) -> JoinedSteps:  # noqa: ANN401 - whatever indexes an array
+    def take(self, rows: Any) -> JoinedSteps:  # noqa: ANN401 - anything indexes an array
         """Return some of the steps."""
         return JoinedSteps(*(column[rows] for column in self))
 
@@ -46,7 +46,7 @@ class ExpiredObservations(NamedTuple):
     rows: Integers  # row of the valid event at which it expires
     slots: Integers  # where the prediction was stored
     keys: Integers  # number of the calibrator
-    last: Integers  # 1 if after the steps of the event, whose bytes took the room; else 0
+    last: Integers  # 1 if after the steps of the event, as its bytes took the room; else 0
 
 
 class JoinedBatch(NamedTuple):

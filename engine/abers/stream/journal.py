@@ -67,7 +67,7 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
         f8, value of each label.
     predictions, n_labels
         f8 and i8, prediction of each observation that was predicted, a row each, and the number of
-        labels held then; empty for a task that predicts again when its journal is replayed.
+        labels kept then; empty for a task that predicts again when its journal is replayed.
     features
         Features of each observation, if there is a learner.
     extra
@@ -106,10 +106,10 @@ _COLUMNS = (
 
 
 def joined(entries: Iterable[JournalEntry]) -> Iterator[JournalEntry]:
-    """Yield entries that lead to the same state as consecutive ones, and are fewer.
+    """Yield fewer entries that lead to the same state as consecutive entries.
 
     Those of small batches become one. Models are retired where a batch begins, so an entry that
-    retires some begins a new one.
+    retires some begins a new entry.
     """
     waiting: list[JournalEntry] = []
     size = 0

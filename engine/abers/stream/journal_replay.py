@@ -1,4 +1,4 @@
-"""Replay of a journal: a processor applies the entries of another one.
+"""Replay of a journal: a processor applies the entries of another.
 
 An entry becomes what was decided again, and is applied as that was. It is checked before anything
 changes, and the counters afterwards.
@@ -70,7 +70,7 @@ def apply(state: ProcessorState, entry: JournalEntry) -> Outputs:
 
 @contextmanager
 def _consistent() -> Iterator[None]:
-    """Make a StateError of whatever is wrong with an entry."""
+    """Make a StateError of any error in an entry."""
     try:
         yield
     except _INCONSISTENT as error:
@@ -127,7 +127,7 @@ def _require_equal(entry: JournalEntry, counters: dict[str, int]) -> None:
     if differing:
         msg = (
             f"the journal entry leads to another state: {', '.join(differing)}; the entries are "
-            "not of this processor, or of an abers whose limits held for all models together, or a "
+            "not of this processor, or of an abers with limits for all models together, or a "
             "learner failed at other times; start from a snapshot"
         )
         raise StateError(msg)
@@ -189,7 +189,7 @@ def _decided(entry: JournalEntry, names: ModelNames, task: Task) -> Decided:
 def _named(
     given: bytes, n: int, known: Sequence[K], new: Sequence[K], what: str
 ) -> tuple[NDArray[np.uint32], list[K]]:
-    """Return numbers, and the names that they mean: each new one is among them."""
+    """Return numbers, and the names that they mean: each new name is among them."""
     numbers, first = column(given, "<u4", what, n), len(known)
     require((numbers < first + len(new)).all(), what)
     require(len({*numbers[numbers >= first].tolist()}) == len(new), f"{what} that no event has")

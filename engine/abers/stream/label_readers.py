@@ -28,7 +28,7 @@ class LabelReader(RepeatedReader):
     ----------
     positive
         Values that mean 1; every other value then means 0, but for "NA", "NaN" and "null", which
-        are no label unless they are named. Without any, labels are 0 and 1, or false and true. The
+        mean no label unless they are named. Without any, labels are 0 and 1, or false and true. The
         number 1, the string "1" and "true" in any case are equal.
 
     Examples
@@ -48,7 +48,7 @@ class LabelReader(RepeatedReader):
         if form in self._ones:
             return 1
         if form is not None and form.lower() in _UNKNOWN:
-            detail = f"{shown(plain(cell))} is not a label; leave it empty if none is known yet"
+            detail = f"{shown(plain(cell))} is not a label; leave it empty until the label is known"
             raise BadRecordError("bad-label", detail)
         if form == "0" or (self._named and form is not None):
             return 0

@@ -1,7 +1,7 @@
 """Which rows of a batch: all, none, or those of a mask.
 
 Most columns are there in all rows of a batch, and most batches are of one kind. `True` and `False`
-say so without an array, whose operations cost most of what a lone record takes.
+say so without an array; operations on arrays cost most of what a lone record takes.
 """
 
 from __future__ import annotations

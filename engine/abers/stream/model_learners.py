@@ -55,7 +55,7 @@ class ModelLearners:
     def learn(
         self, row: int, event: Event, steps: JoinedSteps, slots: int
     ) -> Iterator[tuple[int, DeadLetter]]:
-        """Store the features of what is predicted, and learn those of what is settled.
+        """Store the features of predicted observations, and learn those of settled observations.
 
         The steps are those that a valid event in some row of the batch causes, and there are so
         many slots. Yield row and dead letter of what the learner failed to learn.
@@ -78,7 +78,7 @@ class ModelLearners:
             args = self._task.learner_args(value, id_)
             try:
                 self._learner(event.model).learn(x or {}, *args)
-            except Exception as error:  # noqa: BLE001 - whatever a learner raises
+            except Exception as error:  # noqa: BLE001 - anything a learner raises
                 detail = (
                     f"the learner failed to learn {shown(id_)} ({shown(error)}); the "
                     "calibrator learned it; choose another learner, or repair the features"

@@ -52,7 +52,7 @@ class ModelNames:
 
 
 class NewNames(Generic[K]):
-    """Names that a batch brings, with the numbers that follow those of the known ones.
+    """Names that a batch brings, with the numbers that follow those of known names.
 
     Examples
     --------

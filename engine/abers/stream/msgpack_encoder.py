@@ -49,7 +49,7 @@ def header(kind: _Kind, size: int) -> bytes:
     raise StateError(msg)
 
 
-def encode(value: Any) -> Iterator[Piece]:  # noqa: ANN401 - whatever msgspec encodes
+def encode(value: Any) -> Iterator[Piece]:  # noqa: ANN401 - anything msgspec encodes
     """Encode a value; bytes in lists are pieces of their own."""
     if isinstance(value, bytes | memoryview):
         yield header(BINARY, len(value))
@@ -68,7 +68,7 @@ def encode_array(count: int, values: Iterable[Any]) -> Iterator[Piece]:
 
 
 def encode_struct(fields: Mapping[str, Iterable[Piece]]) -> Iterator[Piece]:
-    """Encode a structure whose fields are encoded in pieces."""
+    """Encode a structure, its fields in pieces."""
     yield header(MAP, len(fields))
     for name, value in fields.items():
         yield _encode_to_bytes(name)

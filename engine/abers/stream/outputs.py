@@ -23,12 +23,12 @@ __all__ = ["Outputs", "SettledBatch", "in_causal_order"]
 
 
 class SettledBatch(NamedTuple):
-    """Predictions whose labels came in a batch: a row each, in the order of the labels.
+    """Predictions with labels of a batch: a row each, in the order of the labels.
 
     Attributes
     ----------
     keys
-        Number of the calibrator: which of `Processor.keys`.
+        Number of the calibrator: its index in `Processor.keys`.
     times
         Event times of the observations, in milliseconds.
     delays
@@ -71,7 +71,7 @@ class Outputs(NamedTuple):
     predicted, settled
         Rows of the events that cause the predictions, and the outcomes.
     settled_batch
-        Predictions whose labels came; None if there are neither monitors nor outcomes.
+        Labelled predictions; None if there are neither monitors nor outcomes.
     alarms
         Alarms, one an incident, each with the row of the event that causes it.
     retired

@@ -1,4 +1,4 @@
-"""Pickles and copies of a processor, by way of its snapshot."""
+"""Pickles and copies of a processor, through its snapshot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["PickledSnapshot"]
 
 
 class PickledSnapshot(CopiedWhole):
-    """Base of a processor: what is pickled is its snapshot, with its learners.
+    """Base of a processor: a pickle is its snapshot, with its learners.
 
     Loading a pickle can run any code, so its writer must be trusted.
     """

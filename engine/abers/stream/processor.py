@@ -125,7 +125,7 @@ class Processor(ProcessorView, PickledSnapshot):
         batch = list(events)
         if not {*map(type, batch)} <= {Observation, Label}:
             row = [type(event) in {Observation, Label} for event in batch].index(False)
-            msg = f"row {row}: {shown(batch[row])} is no Observation and no Label"
+            msg = f"row {row}: {shown(batch[row])} is neither an Observation nor a Label"
             raise ParameterError(msg)
         return self.process_batch(Events.of(batch)).in_order() if batch else []
 
@@ -246,7 +246,7 @@ class Processor(ProcessorView, PickledSnapshot):
         Parameters
         ----------
         entries
-            As of `apply`, consecutive ones.
+            As of `apply`, consecutive.
 
         Raises
         ------
@@ -283,7 +283,7 @@ class Processor(ProcessorView, PickledSnapshot):
         position
             Where reading resumes, stored for the caller; anything that JSON can hold.
         key
-            Secret of 16 to 64 random bytes that seals all of it. Whoever reads a pickle must trust
+            Secret of 16 to 64 random bytes that seals all of it. A reader of a pickle must trust
             its writer, so learners need a key unless there are `trusted_types`.
         owner
             Name of the owner of the state, under the seal; `restore` refuses that of another.
@@ -314,7 +314,7 @@ class Processor(ProcessorView, PickledSnapshot):
 
         The pieces, joined, are the bytes of `snapshot`, which has the same parameters and errors.
         The processor must not take events before the last piece. Without `finished_ids` a restored
-        processor takes an event that comes again as a new one: for the end of a stream.
+        processor takes an event that comes again as a new event: for the end of a stream.
         """
         state, trusted = self._state.sound(), self.trusted_types
         return snapshot.dump(state, position, key, owner, trusted, finished_ids=finished_ids)

@@ -71,6 +71,6 @@ class ProcessorView:
 
     @property
     def monitor(self) -> TaskMonitor | None:
-        """Monitor of all predictions together; None before the first one."""
+        """Monitor of all predictions together; None before the first."""
         many = self.monitors
         return type(many[0]).total(many) if many else None

@@ -64,7 +64,7 @@ class RawRows:
     def optional(
         self, path: str | None, reader: CellReader, rows: Rows, default: str | None
     ) -> Column:
-        """Return the values at a path in some rows, a default where there is none, 0 in others."""
+        """Return the values at a path in some rows, a default where it is missing, 0 in others."""
         if path is None:
             return self.filled(default, rows)
         return self.values(path, reader, both(rows, self._at(path)[1]), rows, default)
@@ -91,7 +91,7 @@ class RawRows:
         return found if whole else self._spread(found, wanted, rows, default)
 
     def nan(self, path: str) -> Rows:
-        """Return the rows whose cell at a path is NaN."""
+        """Return the rows with a cell at a path that is NaN."""
         cells = self._at(path)[0]
         values = cells.values
         if values.dtype == np.float64:
@@ -102,7 +102,7 @@ class RawRows:
         return np.fromiter(found, bool, self.size)
 
     def optional_or_none(self, path: str | None, reader: CellReader, rows: Rows) -> Column | None:
-        """Return the values at a path in some rows; None if none has any."""
+        """Return the values at a path in some rows; None without any."""
         if path is None or not any_of(both(self._at(path)[1], rows)):
             return None
         return self.optional(path, reader, rows, None)

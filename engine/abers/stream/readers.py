@@ -54,10 +54,10 @@ _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
 
 class CellReader(ABC):
-    """Reads the cells of a field, none of which is None or ""."""
+    """Reads the cells of a field; no cell is None or ""."""
 
     @abstractmethod
-    def one(self, cell: Any) -> Any:  # noqa: ANN401 - whatever a column holds
+    def one(self, cell: Any) -> Any:  # noqa: ANN401 - anything a column holds
         """Return the value of a cell, or raise a BadRecordError."""
 
     def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[Refused]]:
@@ -91,7 +91,7 @@ class CellReader(ABC):
 
 
 class RepeatedReader(CellReader):
-    """Reads cells of which many are equal: each different one is read once."""
+    """Reads cells that are often equal: each different cell is read once."""
 
     def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[Refused]]:
         """Return what `one` returns of each cell, and the rows that it refuses."""
@@ -326,7 +326,7 @@ def are_scalars(fields: dict[Any, Any]) -> bool:
 
 
 def number(cell: Any) -> float:  # noqa: ANN401
-    """Read a number, NaN if the cell is none; an integer of up to 64 bits stays one."""
+    """Read a number, NaN for other cells; an integer of up to 64 bits stays one."""
     cell = plain(cell)
     if type(cell) is str and "_" not in cell:  # Python allows underscores between digits
         try:
@@ -342,7 +342,7 @@ def number(cell: Any) -> float:  # noqa: ANN401
 
 
 def text_numbers(texts: list[Any], kind: type[np.int64 | np.float64]) -> NDArray[Any] | None:
-    """Return the numbers that all texts of a column are; None if one is none, or no text."""
+    """Return the numbers that all texts of a column are; None if a cell does not hold a number."""
     read = int if kind is np.int64 else float
     try:
         # Python allows underscores between digits; records do not.

@@ -1,4 +1,4 @@
-"""Retirement of models without events for long, so that there can be new ones.
+"""Retirement of models without events for long, so that there can be new models.
 
 A batch retires models only before it begins, and only if there are `max_models`. All of a retired
 model is forgotten, as if it had never come. The clocks decide which models those are, and only
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["due", "retire"]
 
-_MIN_CLOCK_EVENTS = 100  # events of a model whose clock counts
+_MIN_CLOCK_EVENTS = 100  # events of a model before its clock counts
 
 
 def due(join: Join, settings: Settings) -> list[int]:

@@ -31,7 +31,7 @@ class RowColumn(NamedTuple):
 
     name: str  # in the output
     type: type | None  # str, int, float or bool; None if the values are nested
-    values: ColumnGetter  # of some rows, nested ones as JSON
+    values: ColumnGetter  # of some rows, nested values as JSON
     field: str = ""  # of the type; empty for the tag
     default: Any = None  # value of rows that lack the column
 

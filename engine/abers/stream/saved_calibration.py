@@ -95,7 +95,7 @@ class Trackers(Component):
 
 
 class MonitorStates(Component):
-    """The state of one of the monitors of each key; the first ones make the others, empty."""
+    """The state of one of the monitors of each key; the first state makes the others, empty."""
 
     formats: ClassVar = {2: list[Any]}
 

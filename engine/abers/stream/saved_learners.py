@@ -34,7 +34,7 @@ _METHODS = ("score", "learn")
 
 
 class SavedLearners(Component):
-    """The learners, of which nothing is read before the seal and the settings are."""
+    """The learners; nothing of them is read before the seal and the settings are."""
 
     name = "learners"
     formats: ClassVar = {1: bytes}
@@ -54,7 +54,7 @@ class SavedLearners(Component):
 
 
 def require_protection(key: bytes | None, trusted_types: Sequence[str] | None) -> None:
-    """Raise a StateError if neither a key nor skops protects whoever loads the learners."""
+    """Raise a StateError if neither a key nor skops protects the reader of the learners."""
     if isinstance(trusted_types, str):
         msg = f"trusted_types={shown(trusted_types)} is one string; give a list of names"
         raise ParameterError(msg)
@@ -126,7 +126,7 @@ def _from_skops(blob: bytes, trusted_types: Sequence[str]) -> Learners:
 
 
 def _require_trusted(unknown: Sequence[str], trusted_types: Sequence[str]) -> None:
-    """Refuse types that nobody trusts, and river's, whose state skops saves only in part."""
+    """Refuse types that nobody trusts, and river's, which skops saves only in part."""
     rivers = [name for name in unknown if name.startswith("river.")]
     if rivers:
         msg = (

@@ -1,4 +1,4 @@
-"""The pending store as it is saved: clocks, what waits, and what is finished.
+"""The pending store as it is saved: clocks, waiting events, and finished ids.
 
 Columns are little-endian bytes. The ids of a store are never all in memory as Python strings, and a
 state that no store could have saved is refused.

@@ -1,4 +1,4 @@
-"""The one way from records to events.
+"""The only way from records to events.
 
 A source decodes its format to raw columns, by field, and a schema reads these. A lone record is a
 record among others: its columns have one cell.

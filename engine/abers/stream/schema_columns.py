@@ -1,4 +1,4 @@
-"""The one reading of records: raw columns to the typed columns of events.
+"""The reading of records: from raw columns to the typed columns of events.
 
 A schema is compiled once per input. Each field has one reader; a row is refused with the error of
 its first bad field, in a fixed order, and no other row is affected.
@@ -53,7 +53,7 @@ __all__ = [
 
 DEFAULT_MODEL = "default"
 UNLABELLED = "unlabelled"
-"""Reason by which a row of labels is refused whose label is not known yet: it is no bad record."""
+"""Reason of a refused row of labels without a label so far, which is not a bad record."""
 
 Kind: TypeAlias = Literal["mixed", "labels", "labelled"]
 """What records are: observations or labels, labels only, or observations with their labels."""
@@ -68,7 +68,7 @@ class Readers(NamedTuple):
     label: CellReader
     score: CellReader
     time: CellReader = TimeReader()
-    class_score: CellReader = ScoreReader()  # of a class whose scores are a field of their own
+    class_score: CellReader = ScoreReader()  # of a class with a field of its own
 
     def in_percent(self) -> Readers:
         """Return the same for scores that are percentages, which become probabilities."""
@@ -198,7 +198,7 @@ class ColumnSchema:
         numbers: Sequence[int],
         broken: Mapping[int, BadRecordError] | None = None,
     ) -> tuple[SchemaColumns, Integers, Sequence[Refused]]:
-        """Return the columns of the rows that become events, these rows, and the other ones.
+        """Return the columns of the rows that become events, these rows, and the other rows.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class ColumnSchema:
         numbers: Sequence[int],
         broken: Mapping[int, BadRecordError] | None = None,
     ) -> SchemaColumns:
-        """Return the columns of all rows; those that are no events have their cells as they came.
+        """Return the columns of all rows; rows without an event have their cells as they came.
 
         The parameters are those of `columns`.
         """
@@ -319,7 +319,7 @@ class ColumnSchema:
 
 
 def label_before_observation(label: int, observation: int) -> BadRecordError:
-    """Return the error for a label whose time is before that of its observation."""
+    """Return the error for a label that is known before its observation."""
     detail = (
         f"the label's time {label} is before that of its observation, {observation}; "
         "repair one of them, or name another field for the label's time"
@@ -346,7 +346,7 @@ def _kept(columns: SchemaColumns, good: Integers) -> SchemaColumns:
 
 
 def _dense(one: Any, rows: Mask) -> Any:  # noqa: ANN401 - a column or None
-    """Return a column whose objects in some rows are numbers of one type as an array of these."""
+    """Return a column of objects as an array, if in some rows all are numbers of one type."""
     if one is None or one.dtype != object:
         return one
     found = column(one[rows].tolist())

@@ -32,7 +32,7 @@ def add_settled(
 ) -> list[int]:
     """Add predictions, each of the key in its row, to monitors and histories by key.
 
-    Return the keys of which a window ended, ascending.
+    Return the keys with a window that ended, ascending.
     """
     if len(keys) and scored.widths is not None and _is_native(monitors[keys[0]]):
         return _add_natively(monitors, histories, keys, scored, times)

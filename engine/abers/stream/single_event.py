@@ -5,7 +5,7 @@ Here a plain event is validated, joined, and predicted or learned by itself. Its
 monitors and tests add up row by row, so they take the steps of many events at once, before anything
 reads or saves them, and before any batch.
 
-Outputs and state are those of a batch of one event, to the bit. An event makes such a batch if
+Outputs and state are those of a batch of one event, to the bit. An event makes a batch if
 
 - there is a learner, or models are retired,
 - predictions are whole distributions, or have tracked intervals,
@@ -50,7 +50,7 @@ _MOST_STEPS = 2  # of a plain event: a prediction, and a label that came before 
 
 
 class SingleEvents:
-    """Single events of a processor, whose monitoring waits.
+    """Single events of a processor; their monitoring waits.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class SingleEvents:
     def flush(self) -> None:
         """Let monitors and tests take the steps that wait, and free the slots of these."""
         self._segments = []
-        if self._count:  # else a copy of this process, whose lock is as it was, must not wait
+        if self._count:  # else a copy of this process, with the lock as it was, must not wait
             with self._lock:
                 self._flush()
 

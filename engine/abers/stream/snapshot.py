@@ -5,8 +5,8 @@ the parts of the state by name (see `abers.stream.component`). Columns are littl
 
 The state is a function of the events, to the last bit. The bytes of learners and the histories of
 models are not, so they are parts outside of `state_bytes`. With a key all of a snapshot is under
-one seal, for one owner. A pickle of learners is read only from under such a seal, and no learner
-without being asked for.
+one seal, for one owner. A pickle of learners is read only from under this seal, and learners only
+if the caller wants them.
 """
 
 from __future__ import annotations
@@ -130,9 +130,9 @@ def _position(position: Any) -> bytes:  # noqa: ANN401
 
 
 def read(blob: bytes, key: bytes | None = None, owner: str | None = None) -> Snapshot:
-    """Read a snapshot, of whose parts nothing is decoded.
+    """Read a snapshot; its parts are not decoded.
 
-    The key is the one that it was given, and so is the owner; None reads that of any owner. A
+    The key is that of the writer, and so is the owner; None reads that of any owner. A
     StateError is raised if the bytes are damaged, of an unknown version, or under another seal.
     """
     payload = unseal(MAGIC, bytes(blob), _DESCRIPTION, key, owner)
@@ -173,7 +173,7 @@ def load(
 
 
 def load_state(state: ProcessorState, whole: Snapshot) -> None:
-    """Load all parts of a snapshot but its learners, whose types it may not even know."""
+    """Load all parts of a snapshot but its learners, which may be of unknown types."""
     without = {_LEARNERS, saved_join.Features.name}
     left = {name: one for name, one in whole.components.items() if name not in without}
     _load(state, msgspec.structs.replace(whole, components=left), [])

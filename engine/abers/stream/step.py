@@ -38,7 +38,7 @@ def apply(state: ProcessorState, decided: Decided) -> tuple[Outputs, Decided]:
 def step(state: ProcessorState, events: Events) -> tuple[Outputs, Decided]:
     """Decide about a batch and apply it.
 
-    With a learner each event is joined before the next one is decided, since a score depends on the
+    With a learner each event is joined before the next is decided, since a score depends on the
     labels before it. Calibrators and monitors go on once, behind the last event.
     """
     learners = state.join.learners

@@ -59,7 +59,7 @@ class TimeReader(CellReader):
     def __init__(self, zone: tzinfo | None = None) -> None:
         self._zone = zone
 
-    def one(self, cell: Any) -> int:  # noqa: ANN401 - whatever a column holds
+    def one(self, cell: Any) -> int:  # noqa: ANN401 - anything a column holds
         """Return the time, or raise a BadRecordError."""
         cell = plain(cell)
         found = number(cell)
@@ -120,7 +120,7 @@ class TimeReader(CellReader):
 
 
 def _parsed(cell: Any) -> datetime | None:  # noqa: ANN401
-    """Return the moment of a text or a date, local if it has no offset; None if it is none."""
+    """Return the moment of a text or a date, local if it has no offset; None for other texts."""
     if isinstance(cell, str):
         text = _SPACE.sub("", cell.strip().upper())
         try:

@@ -53,7 +53,7 @@ class _Rejection(Exception):  # noqa: N818 - caught in this module
 
 
 class _New(NamedTuple):
-    """What a batch names: the known models and keys, and new ones."""
+    """What a batch names: the known models and keys, and new models and keys."""
 
     models: NewNames[str]
     keys: NewNames[tuple[str, str]]
@@ -76,7 +76,7 @@ class EventValidator:
         """Validate a batch, in order of arrival, where there are these names.
 
         With `accept`, call it with row, event, the numbers of model and key, and `values` of each
-        valid event before the next one is validated.
+        valid event before the next is validated.
         """
         new = _New(NewNames(names.models), NewNames(names.keys))
         plain = self._plain(events, new) if accept is None else None
@@ -205,7 +205,7 @@ class EventValidator:
         """Return the learner's score of an observation, or reject the observation."""
         try:
             given = score(event)
-        except Exception as error:  # noqa: BLE001 - whatever a learner raises
+        except Exception as error:  # noqa: BLE001 - anything a learner raises
             detail = (
                 f"the learner failed on {shown(event.id)} ({shown(error)}); "
                 "choose another, or repair the features"
@@ -234,7 +234,7 @@ class EventValidator:
         self._check_crowd(event, new)
 
     def _check_lengths(self, event: Event) -> None:
-        """Reject an event whose id or names are too long."""
+        """Reject an event with an id or names that are too long."""
         segment = event.segment if type(event) is Observation else ""
         for what, text, name in (
             ("id", event.id, "max_id_bytes"),

@@ -212,7 +212,7 @@ def hostile(ids: str = "ab") -> str:
 def test_what_others_wrote_is_escaped(
     invoke: Invoke, folder: Path, command: str, code: int
 ) -> None:
-    """Whoever names a model or an id writes no escape sequence, line or direction of its own."""
+    """A name of a model or an id writes no escape sequence, line or direction of its own."""
     config = CONFIG + '[input.fields]\nsegment = "segment"\n'
     (folder / "in.jsonl").write_text(
         hostile() + json.dumps({"id": "c", "time": HOSTILE, "score": 0.5}) + "\n"

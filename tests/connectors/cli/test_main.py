@@ -360,7 +360,7 @@ def test_a_table_of_delays(invoke: Invoke, file: Path) -> None:
 
 
 def test_options_reach_the_calibrator(invoke: Invoke, tmp_path: Path) -> None:
-    """Delay and window decide how many labels are held at each prediction."""
+    """Delay and window decide how many labels are kept at each prediction."""
     (tmp_path / "scores.csv").write_text("score,label\n" + "0.5,1\n" * 6)
     ran = invoke("replay", "scores.csv", "-o", "-", "--delay", "1", "--window", "3")
     held = [msgspec.json.decode(line)["n_labels"] for line in ran.out.splitlines()]
@@ -426,7 +426,7 @@ def test_a_bar_on_a_terminal(start: Start, long_file: Path) -> None:
 
 
 def test_a_hostile_name_on_a_terminal(start: Start, tmp_path: Path) -> None:
-    """What a file is called does not reach the terminal as it stands, beside the bar neither."""
+    """What a file is called does not reach the terminal as it stands, next to the bar neither."""
     hostile = "\x1b]0;owned\x07\x1b[2J.csv"
     (tmp_path / hostile).write_text("score,label\n" + "0.25,0\n0.75,1\n" * 500)
     shown = on_a_terminal(start, "replay", hostile, "--output", "out.jsonl", *SMALL)

@@ -263,7 +263,7 @@ def test_comparisons_of_other_tasks(invoke: Callable[..., Ran]) -> None:
     assert "'ivap' is not a calibrator of a regression task; these are ivapr" in refused.err
 
 
-PAGE = pathlib.Path(__file__).parents[3] / "docs" / "stream.md"
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "tasks.md"
 
 
 @pytest.mark.parametrize("name", ["pets", "delivery", "orders"])

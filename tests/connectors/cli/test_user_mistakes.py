@@ -91,7 +91,7 @@ REPLAYS = {
         ],
     ),
     "a delimiter that is a word": Mistake(
-        GOOD, "--delimiter semicolon", ["--delimiter semicolon: write one of , ; | or tab"]
+        GOOD, "--delimiter semicolon", ['--delimiter semicolon: write one of ",", ";", "|", "tab"']
     ),
     "points among decimal commas": Mistake(
         "score;label\n0,5;1\n0.5;1\n",

@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     line: str
 
     @property
-    def value(self) -> Any:  # noqa: ANN401 - whatever TOML holds
+    def value(self) -> Any:  # noqa: ANN401 - anything TOML holds
         """What stands there."""
         return next(iter(tomllib.loads(self.line).values()))
 
@@ -72,7 +72,7 @@ def entries() -> Iterator[Entry]:
             yield Entry(f"{section}.{entry['key']}", entry["shown"] is not None, entry["line"])
 
 
-def at(config: Config, path: str) -> Any:  # noqa: ANN401 - whatever a key has
+def at(config: Config, path: str) -> Any:  # noqa: ANN401 - anything a key has
     """Return the value of a key."""
     return attrgetter(path)(config)
 

@@ -35,7 +35,7 @@ PASSWORD = "hunter2"  # noqa: S105 - nobody's password
 
 
 def loaded(text: str = "", environ: dict[str, str] | None = None, **keys: Any) -> Config:  # noqa: ANN401
-    """Load a service with some keys in [kafka], and TOML beside it."""
+    """Load a service with some keys in [kafka], and TOML next to it."""
     more = tomllib.loads(text)
     flags = more | {"kafka": LEAST | more.get("kafka", {}) | keys}
     return load(flags=flags, environ=environ or {})

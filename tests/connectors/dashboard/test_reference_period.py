@@ -1,15 +1,19 @@
-"""A reference period, `abers_connectors.dashboard.reference_period`, beside the whole stream."""
+"""A reference period, `abers_connectors.dashboard.reference_period`, next to the whole stream."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pytest
 from tests.connectors.dashboard.replays import Outline, command
+
+from abers.stream import Events, Label, Observation, Processor, Settings
+from abers_connectors.dashboard.reference_period import ReferencePeriod
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +38,48 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         code, _, err = command(*words, *given)
         assert code == 2
         assert reason in " ".join(err.split())
+
+
+def test_it_is_shaded_and_compared_with_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The period is named in the figure, and a row has what was promised and came in it."""
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{n},0.5,{int(n % 4 == 0)}\n" for n in range(600))
+    (tmp_path / "in.csv").write_text(f"time,score,label\n{rows}")
+    words = ["replay", "in.csv", "--scores", "probability", "--calibrator", "ivap"]
+    for suffix in ("html", "json"):
+        code, _, err = command(*words, "--report", f"r.{suffix}", "--reference", "300..400")
+        assert code == 0, err
+    page = (tmp_path / "r.html").read_text()
+    assert "reference</tspan>" in page
+    head, first, now = next(one for one in Outline(page).tables if one[0][0] == "period")
+    assert head[:3] == ["period", "time", "labels"]
+    assert first[1].replace("\N{NO-BREAK SPACE}", " ") == "event times 300 – 400"
+    assert [first[0], *first[2:4], first[-1]] == ["reference", "100", "50.0", "25.0"]
+    assert now[0] == "now"
+    record = json.loads((tmp_path / "r.json").read_text())["blocks"]["reference"]["reference"]
+    assert (record["labels"], record["came"]["raw"], record["promised"]["raw"]) == (100, 0.25, 0.5)
+
+
+def test_intervals_are_compared_by_their_main_level() -> None:
+    """Of numbers the share inside the intervals nearest to 90 % is compared."""
+    settings = Settings(task="regression", quantiles=(0.05, 0.5, 0.95))
+    processor, period = Processor(settings), ReferencePeriod((100, 200))
+    rng = np.random.default_rng(1)
+    inside = list[bool]()
+    for n, value in enumerate(rng.normal(size=300).tolist()):
+        events: list[Observation | Label] = [
+            Observation(f"{n}", n, score=0.0),
+            Label(f"{n}", n, value=value),
+        ]
+        outputs = processor.process_batch(Events.of(events))
+        assert outputs.settled_batch is not None
+        period.take(processor, outputs.settled_batch)
+        (covered,) = outputs.settled_batch.scored.covered.values()
+        inside += covered.tolist() if 100 <= n < 200 else []
+    found = period.of(processor.keys)
+    assert found is not None
+    assert found.shares.labels == len(inside) == 100
+    assert found.shares.promised["calibrated"] == pytest.approx(0.9)
+    assert found.shares.came["calibrated"] == pytest.approx(sum(inside) / 100)

@@ -76,7 +76,7 @@ def test_scores_over_time(replays: dict[str, Replayed], task: str) -> None:
 
 
 def test_raw_scores_over_time(replays: dict[str, Replayed]) -> None:
-    """Raw scores are scored beside the calibrated ones, and widths are means too."""
+    """Raw scores are scored next to the calibrated ones, and widths are means too."""
     one = replays["binary"]
     last = one.numbers["over_time"][-1]
     squares = [(row["score"] - row["label"]) ** 2 for row in one.rows[-PART:]]
@@ -86,7 +86,7 @@ def test_raw_scores_over_time(replays: dict[str, Replayed]) -> None:
 
 
 def test_reliability(replays: dict[str, Replayed]) -> None:
-    """Each bin has the mean forecast and the share of labels 1 of its predictions."""
+    """Each bin has the mean forecast and the share of label 1 of its predictions."""
     one = replays["binary"]
     views = one.numbers["reliability"]
     forecasts = {

@@ -48,7 +48,7 @@ def test_each_model_as_if_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_whole_is_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts come beside the numbers of all together, and have all the labels."""
+    """Parts come next to the numbers of all together, and have all the labels."""
     monkeypatch.chdir(tmp_path)
     whole = numbers("binary", tmp_path, mixed("binary"))
     assert [*whole][-3:] == ["models", "models_left_out", "left_out"]

@@ -107,7 +107,7 @@ def test_two_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts, shares, gaps, ranges and losses of a CSV file are those of its rows."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
-    n = 14_000
+    n = 26_000
     p = rng.beta(2.0, 4.0, n).round(6)
     y = rng.random(n) < np.where(np.arange(n) < n // 2, p, p / (p + 2.0 * (1.0 - p)))
     labels = {f"{k}": int(one) for k, one in enumerate(y)}

@@ -56,7 +56,7 @@ def test_the_same_replay_gives_the_same_report(
 
 @pytest.mark.parametrize("report", ["r.html", "r.json"])
 def test_a_run_that_fails_leaves_no_report(invoke: Invoke, tmp_path: Path, report: str) -> None:
-    """An old report stays as it was, and nothing half written is left beside it."""
+    """An old report stays as it was, and nothing half written is left next to it."""
     (tmp_path / "in.csv").write_text("score,label\n" + ROWS + "oops,1\n")
     (tmp_path / report).write_text("old")
     before = {*tmp_path.iterdir()}

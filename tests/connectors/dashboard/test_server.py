@@ -249,7 +249,7 @@ def test_metrics_of_a_regression(url: str, status: Status) -> None:
 
 
 def test_metrics_of_alarms(url: str, status: Status) -> None:
-    """Evidence is a power of ten beside its threshold, and alarms are counted from 0 on."""
+    """Evidence is a power of ten next to its threshold, and alarms are counted from 0 on."""
     task = Served()
     records = turning()
     status.batch_committed(task, task.take(*records[:300]))

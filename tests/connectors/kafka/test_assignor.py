@@ -40,7 +40,7 @@ def needed(before: dict[str, list[int]], names: set[str], n: int) -> int:
 
 @given(groups=GROUPS, n=st.integers(1, 20))
 def test_few_move(groups: list[set[str]], n: int) -> None:
-    """Whoever comes and goes, shares are fair, and no partition moves that need not."""
+    """Whichever members come and go, shares are fair, and no partition moves that need not."""
     found = assign([Member(name) for name in sorted(groups[0])], range(n))
     for generation, (_, names) in enumerate(pairwise(groups)):
         members = [Member(name, found.get(name, ()), generation) for name in sorted(names)]

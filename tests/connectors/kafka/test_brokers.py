@@ -111,7 +111,7 @@ def test_a_stopped_broker_leaves_nothing(
 
 
 def test_a_taken_port_is_left_alone(broker: Broker) -> None:
-    """A port that is in use is refused, and whoever has it keeps it."""
+    """A port that is in use is refused, and its owner keeps it."""
     port = broker.bootstrap.rpartition(":")[2]
     words = [sys.executable, str(SCRIPT), "--port", port]
     ran = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -455,7 +455,7 @@ def test_inputs_that_were_made_anew_are_refused(
         application.broker.produce(name, [Message(b"{}", b"k")] * traffic.count)
     other = worker(application)
     assert other.ended() == CONFIG
-    assert f"topic {names[0]} is not the one that the state has read" in other.said()
+    assert f"topic {names[0]} is not the topic that the state has read" in other.said()
 
 
 def moved(application: Application, offsets: dict[TopicPartition, int]) -> None:

@@ -42,7 +42,7 @@ class Faulty:
         self.times = 10**9
         real = getattr(whose, name)
 
-        def faulty(me: Any, *given: Any) -> Any:  # noqa: ANN401 - whatever it is
+        def faulty(me: Any, *given: Any) -> Any:  # noqa: ANN401 - anything it is
             found = real(me, *given)  # after what it does, so that the state is spoilt
             if self.times and len(self.bad & _ids(*given)) >= self.together:
                 self.times -= 1
@@ -52,7 +52,7 @@ class Faulty:
         patch.setattr(whose, name, faulty)
 
 
-def _ids(*given: Any) -> set[str]:  # noqa: ANN401 - whatever it is
+def _ids(*given: Any) -> set[str]:  # noqa: ANN401 - anything it is
     """Return the ids of observations among the arguments of a function."""
     if given[0] is None:  # no outputs, as of a dead letter
         return set()

@@ -275,7 +275,7 @@ def test_an_input_that_is_made_anew(client: str, changed: Changed) -> None:
     assert "deleted and made anew" in err or "there is no topic" in err
     code, err = changed.refused()
     assert code == 78
-    assert "is not the one that the state has read" in err
+    assert "is not the topic that the state has read" in err
 
 
 @on_each_client_at_length

@@ -23,7 +23,7 @@ UNDECLARED = (
 )
 BEYOND = (
     "beyond [0, 1], and have no verdict of their own. Are they logits? Add --scores logit. Are "
-    "they per cent? Divide them by 100."
+    "they per cent? Add --scores percent."
 )
 
 
@@ -42,7 +42,7 @@ def write(change: Callable[[float, int], tuple[float, int]]) -> None:
     ("change", "sentence"),
     [
         (lambda p, y: (round(p), y), "All scores are 0 or 1. Are these decisions?"),
-        (lambda p, y: (1 - p, y), "Labels 1 are rarer where scores are higher."),
+        (lambda p, y: (1 - p, y), "Label 1 is rarer where scores are higher."),
         (lambda p, _: (p, 0), "None of the 300 labels is 1:"),
         (lambda p, _: (p, 1), "All 300 labels are 1:"),
         (lambda p, y: (100 * p, y), UNDECLARED),

@@ -130,7 +130,7 @@ def test_folds_share_the_window(invoke: Callable[..., Ran]) -> None:
     words = ("replay", "stream.csv", "--compare", "ivap,cvap", "--window", "50", "--delay", "5")
     ran = invoke(*words)
     assert ran.code == 0, ran.err
-    assert "cvap keeps the last 10 labels of each of 5 folds, 50 in all." in ran.err
+    assert "cvap keeps the last 10 labels of each of 5 folds, together 50." in ran.err
     (ivap, cvap) = contestants("ivap,cvap", Settings(window=50))
     assert (ivap.window, cvap.window, cvap.folds) == (50, 10, 5)
     assert contestants("cvap", Settings())[0].window is None

@@ -62,7 +62,7 @@ def test_each_output_gets_its_rows(tmp_path: Path) -> None:
 
 
 def test_outcomes_only_if_they_are_wanted(tmp_path: Path) -> None:
-    """By default there are predictions, and beside them dead letters if there are any."""
+    """By default there are predictions, and next to them dead letters if there are any."""
     given = job()
     assert given.outputs == {"predictions": "out.jsonl", "dead_letters": "out.jsonl.dead.jsonl"}
     run(given)

@@ -73,7 +73,7 @@ def results(run: BaseRun, written: dict[str, Any]) -> list[Any]:
     ]
 
 
-def rounded(found: Any) -> Any:  # noqa: ANN401 - whatever a summary holds
+def rounded(found: Any) -> Any:  # noqa: ANN401 - anything a summary holds
     """Return what a summary holds with numbers of twelve digits, without what the workers did."""
     if isinstance(found, dict):
         return {name: rounded(one) for name, one in found.items() if name != "workers"}

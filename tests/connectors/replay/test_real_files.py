@@ -66,7 +66,7 @@ def test_labels_of_a_second_file_come_at_their_times() -> None:
 
 
 def test_newest_rows_first_and_labels_that_are_not_known() -> None:
-    """Both files are sorted, and a row without a label yet is none."""
+    """Both files are sorted, and a row without a label yet is skipped."""
     write_two(
         "id,time,score\nd,#9,.4\nc,#6,.9\nb,#2,.7\na,#1,.2\n",
         "id,time,label\nc,#8,\nb,#7,0\na,#5,1\n",
@@ -235,6 +235,16 @@ def test_a_flag_beats_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None
     ]
     plan = plan_replay(ReplayOptions("abers.toml", columns={"label": "y"}, timezone="UTC"))
     assert plan.job.settings.window == 5
+
+
+def test_a_flag_that_topics_have_no_use_for(invoke: Invoke) -> None:
+    """An option beats a key of topics too, and is an error where the key would be one."""
+    Path("k.toml").write_text(
+        "[kafka]\nbootstrap_servers = 'h:1'\nobservations = 'o'\npredictions = 'p'\n"
+    )
+    ran: Ran = invoke("replay", "k.toml", "--delay", "5")
+    assert (ran.code, ran.out) == (78, "")
+    assert "input.delay: applies only to files" in ran.err
 
 
 def test_predictions_are_not_written_unasked(invoke: Invoke) -> None:

@@ -317,7 +317,7 @@ go.set()
 def test_handlers_and_buffers_are_the_parents() -> None:
     """The copy runs no signal handler and no exit handler, and writes no buffer of the parent.
 
-    A fork beside threads does not warn either, where warnings are errors.
+    A fork next to threads does not warn either, where warnings are errors.
     """
     run = [sys.executable, "-W", "error", "-c", QUIET]
     done = subprocess.run(run, capture_output=True, text=True, check=True)

@@ -277,7 +277,7 @@ def test_fields_whose_names_need_escapes() -> None:
 
 
 def test_a_time_in_text_costs_no_other_record_its_column() -> None:
-    """Times of any form, and observations beside labels, are one batch."""
+    """Times of any form, and observations next to labels, are one batch."""
     records = [
         Read(written(id="a", time="2026-01-31T12:00:00Z", score=0.5)),
         Read(written(id="b", time=1_769_860_800_000, label=1)),

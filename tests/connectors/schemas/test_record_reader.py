@@ -208,7 +208,7 @@ def test_times_before_1973(unit: str, schema_registry: str) -> None:
 
 
 def test_nested_fields_and_metadata(schema_registry: str) -> None:
-    """Paths reach into records, and beside them are the key and the headers, as with JSON."""
+    """Paths reach into records, and next to them are the key and the headers, as with JSON."""
     inner = avro_schema(("txn", "string"), ("p", {"type": "map", "values": "double"}), name="Inner")
     schema = avro_schema(("payload", ["null", inner]), ("country", "string"))
     number = registered(schema_registry, unique("s"), schema)

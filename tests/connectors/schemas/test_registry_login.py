@@ -69,10 +69,10 @@ def test_a_token(tmp_path: Path) -> None:
 
 
 def test_tokens_that_cannot_be_used(tmp_path: Path) -> None:
-    """One that has expired is temporary, and one that is none or comes beside a user is not."""
+    """One that has expired is temporary, and one that is none or comes next to a user is not."""
     with issuing() as issuer:
         expired = issuer.token(-60)
-    with pytest.raises(BrokerError, match=r"expired 6\d s ago; write a new one") as late:
+    with pytest.raises(BrokerError, match=r"expired 6\d s ago; write a new token") as late:
         registry("http://r", {REGISTRY_TOKEN: expired})
     with pytest.raises(ConfigError, match="has no token") as other:
         registry("http://r", {REGISTRY_TOKEN: f"{WORD} 2"})

@@ -129,7 +129,7 @@ def test_a_bad_record_is_a_clear_stop(
 
 
 def test_a_label_of_an_id_that_never_comes(tmp_path: Path) -> None:
-    """An unmatched label is a dead letter that shows the label, as its record is no longer held."""
+    """An unmatched label is a dead letter that shows the label, as its record is no longer kept."""
     later = [observation(id_, time=NOW + 100 * (i + 1)) for i, id_ in enumerate("abc")]
     lines = [label("lost"), *later]
     run(tmp_path, b"\n".join(lines), {"limits.label_timeout": "50ms", "limits.max_jump": "1s"})

@@ -155,7 +155,7 @@ def test_late_labels_are_in_order() -> None:
 
 
 def test_only_the_wanted_part_is_sorted() -> None:
-    """Rows of other models, or of other times, may be out of order, and are not held."""
+    """Rows of other models, or of other times, may be out of order, and are not kept."""
     events = [Observation(f"a{n}", time, model) for model in "xy" for n, time in enumerate((1, 2))]
     source = OrderedSource(MemorySource(events), remedy, bounds=Bounds(0, 0))
     delayed = DelayedLabels(source, count=0).part(None, None, ["y"])

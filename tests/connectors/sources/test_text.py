@@ -154,7 +154,7 @@ def test_a_record_over_the_limit_is_bad(tmp_path: Path, name: str) -> None:
 
 
 def test_memory_stays_small(jsonl: Path) -> None:
-    """Only the head of a record without end is held in memory."""
+    """Only the head of a record without end is kept in memory."""
     from tracemalloc import get_traced_memory, start, stop  # noqa: PLC0415 - for this test only
 
     with jsonl.open("wb") as file:

@@ -35,7 +35,7 @@ def test_other_tokens_are_read_again_after_some_minutes(text: str) -> None:
 
 
 def test_an_expired_token_is_not_sent() -> None:
-    """The message says where the token is; whoever renews it may be late, so it is temporary."""
+    """The message says where the token is; its renewal may be late, so it is temporary."""
     token = web_token(exp=time.time() - 4000)
     with pytest.raises(BrokerError, match=r"the token in the file x expired 4,00\d s ago") as error:
         stored_token(token)

@@ -143,7 +143,7 @@ def lookup(objects: NDArray[Any], labels: NDArray[Any]) -> Callable[[Any], Any]:
 def test_simplified_predictor_is_not_unbiased_in_the_large(size: int) -> None:
     """Proposition 2: with n = 20 the mean lower probability is .90, and P(Y = 1) is 1/2.
 
-    It is k / (k + 1) with k labels 1 in the bag; the full predictor, on the same, is right.
+    It is k / (k + 1) with k ones in the bag; the full predictor, on the same, is right.
     """
     n, rng = 20, np.random.default_rng(2)
     labels = rng.integers(0, 2, (size, n + 1))

@@ -39,7 +39,7 @@ def unmapped(curve: BetaCurve, p: Any) -> Any:  # noqa: ANN401 - arrays
     return special.expit(curve.inverse(special.logit(np.asarray(p))))
 
 
-def taught(values: Any, **options: Any) -> BetaCDF:  # noqa: ANN401 - whatever it takes
+def taught(values: Any, **options: Any) -> BetaCDF:  # noqa: ANN401 - anything it takes
     """Make a calibrator that has learned the values."""
     calibrator = BetaCDF(**options)
     calibrator.learn_many(values)

@@ -52,7 +52,7 @@ def taught(kind: str = "scatters", n: int = 1_000, inducing: int = 8, steps: int
     return calibrator
 
 
-def quick(**options: Any) -> GPBeta:  # noqa: ANN401 - whatever it takes
+def quick(**options: Any) -> GPBeta:  # noqa: ANN401 - anything it takes
     """Make a calibrator whose fits take no time and are no good."""
     return GPBeta(**{"inducing": 2, "steps": 1} | options)
 

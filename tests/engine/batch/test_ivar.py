@@ -166,7 +166,7 @@ def test_an_age_keeps_the_young_observations_and_counts_late_ones() -> None:
 
 
 def test_a_half_life_halves_the_pull_of_an_old_label() -> None:
-    """After one half-life a label weighs a half beside the query's whole."""
+    """After one half-life a label weighs a half next to the query's whole."""
     calibrator = IVAR(0.0, 1.0, half_life=2.0)
     calibrator.learn_one(0.5, 0.25, time=0.0)
     assert calibrator.predict_one(0.5, time=2.0) == (0.125 / 1.5, 1.125 / 1.5)

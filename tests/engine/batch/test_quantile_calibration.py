@@ -21,7 +21,7 @@ PITS = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0.0, 1.0))
 MANY = st.lists(PITS, max_size=20)
 
 
-def taught(values: Any, **options: Any) -> QuantileCalibration:  # noqa: ANN401 - whatever it takes
+def taught(values: Any, **options: Any) -> QuantileCalibration:  # noqa: ANN401 - anything it takes
     """Make a calibrator that has learned the values."""
     calibrator = QuantileCalibration(**options)
     calibrator.learn_many(values)

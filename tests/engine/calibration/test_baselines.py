@@ -77,7 +77,7 @@ def test_prequential_equals_one_at_a_time(
 @EVERY_KIND
 @EVERY_RULE
 def test_run_in_pieces_equals_prequential(kind: type[Baseline], options: dict[str, Any]) -> None:
-    """Steps in any pieces give what one call gives, NaN for labels, and what is held."""
+    """Steps in any pieces give what one call gives, NaN for labels, and what is kept."""
     data = stream(options, 100)
     whole, pieces, counted = kind(**options), kind(**options), VennAbers(**options)
     p = whole.prequential(data.scores, data.labels, weights=data.weights, times=data.times)
@@ -237,7 +237,7 @@ def test_damaged_bytes_are_refused(kind: type[Baseline]) -> None:
 
 @REFITTED
 def test_the_schedule_is_a_function_of_the_labels(kind: type[Platt | BetaCalibration]) -> None:
-    """A fit comes after each share of what was held at the last; predictions have no part in it."""
+    """A fit comes after each share of what was kept at the last; predictions have no part in it."""
     rng = np.random.default_rng(0)
     scores = rng.random(300)
     labels = (rng.random(300) < scores).astype(int)

@@ -90,7 +90,7 @@ def test_it_contains_the_identity() -> None:
 
 @pytest.mark.parametrize("label", [0, 1])
 def test_one_class_only_is_the_identity(label: int) -> None:
-    """Until both labels are held, scores stay what they are; also once one has left the window."""
+    """Until both labels are kept, scores stay what they are; also once one has left the window."""
     calibrator = BetaCalibration(window=5)
     assert calibrator.predict_one(0.3) == pytest.approx(0.3)
     calibrator.learn_many([0.2, 0.8, 0.3], [label] * 3)

@@ -360,7 +360,7 @@ def test_folds_that_do_not_fit_are_refused(parts: tuple[int, int, list[dict[str,
 
 
 def test_fewer_labels_learned_than_held_are_refused() -> None:
-    """The count of labels is at least the number of observations held."""
+    """The count of labels is at least the number of observations kept."""
     one = VennAbers()
     one.learn_one(0.5, 1)
     blob = one.to_bytes()
@@ -416,7 +416,7 @@ def test_a_bad_batch_is_refused(arguments: tuple[Any, Any, Any], message: str) -
 
 @EVERY_RULE
 def test_any_sequence_of_steps(options: dict[str, Any]) -> None:
-    """`run` predicts and learns as the calls one by one do, and says how many are held."""
+    """`run` predicts and learns as the calls one by one do, and says how many are kept."""
     scores, columns = data(options, 120)
     rng = np.random.default_rng(5)
     kinds, folds = rng.integers(0, 2, 120), rng.integers(0, K, 120)

@@ -33,7 +33,7 @@ def naive(oracle: Oracle, score: float) -> float:
 @example([(0.0, 0, 1.0), (1.0, 1, 1.0)], [0.5, math.nextafter(0.5, 1)])
 @example([(-1.7e308, 0, 1.0), (1.7e308, 1, 1.0)], [1e308, -1e308, 0.0])
 def test_obeys_the_definition(bag: list[tuple[float, int, float]], queries: list[float]) -> None:
-    """The prediction is the isotonic fit at the nearest score held, at any weights and ties."""
+    """The prediction is the isotonic fit at the nearest score kept, at any weights and ties."""
     calibrator, oracle = DirectIsotonic(), Oracle()
     for score, label, weight in bag:
         calibrator.learn_one(score, label, weight=weight)

@@ -64,7 +64,7 @@ def test_window_at_size(size: int) -> None:
 
 
 def test_what_is_older_than_max_age_is_gone() -> None:
-    """An observation exactly max_age old is held, an older one is not."""
+    """An observation exactly max_age old is kept, an older one is not."""
     calibrator = VennAbers(max_age=10.0)
     calibrator.learn_one(0.5, 1, time=0.0)
     calibrator.learn_one(0.5, 1, time=10.0)
@@ -164,7 +164,7 @@ def test_only_ages_matter(start: float) -> None:
 
 
 def test_after_thirty_half_lives_an_observation_is_dropped() -> None:
-    """Memory stays bounded: what is older than 30 half-lives is no longer held."""
+    """Memory stays bounded: what is older than 30 half-lives is no longer kept."""
     calibrator = VennAbers(half_life=2.0)
     calibrator.learn_one(0.5, 1, time=0.0)
     calibrator.learn_one(0.6, 1, time=60.0)

@@ -11,7 +11,7 @@ from abers import Isotonic, VennAbers
 
 @pytest.mark.parametrize("seed", range(5))
 def test_it_agrees_with_scikit_learn(seed: int) -> None:
-    """Within, between and beyond the scores held, the fit is scikit-learn's, ties pooled."""
+    """Within, between and beyond the scores kept, the fit is scikit-learn's, ties pooled."""
     rng = np.random.default_rng(seed)
     scores = np.round(rng.normal(size=200), 1)
     labels, weights = rng.integers(0, 2, 200), rng.choice(np.array([0.5, 1.0, 4.0]), 200)

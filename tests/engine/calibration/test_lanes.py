@@ -100,7 +100,7 @@ def test_dropped_lanes_give_back_their_memory() -> None:
 
 
 def test_lanes_stay_within_the_formula() -> None:
-    """Pending observations and lanes take no more memory than docs/operations.md says."""
+    """Pending observations and lanes take no more memory than docs/deploy.md says."""
     for n in (10_000, 70_000, 150_000):
         mixture = core.Aggregation(3)
         run(mixture, PREDICT, range(n), given=(0.9,) * 4)

@@ -482,7 +482,7 @@ def test_only_what_was_learned_is_removed(kind: type[Calibrator]) -> None:
     before = calibrator.to_bytes()
     calibrator.learn_one({"a": 0.1, "b": 0.2, "c": 0.7}, "c", weight=2.0)
     for scores, label in (({"a": 0.1, "b": 0.2, "c": 0.6}, "c"), ({"a": 0.5}, "b"), ({}, "z")):
-        with pytest.raises(NotHeldError, match="the observation is not held"):
+        with pytest.raises(NotHeldError, match="the observation is not there"):
             calibrator.remove_one(scores, label)
     calibrator.remove_one({"a": 0.1, "b": 0.2, "c": 0.7}, "c", weight=2.0)
     assert calibrator.to_bytes() == before

@@ -31,7 +31,7 @@ class Life(RuleBasedStateMachine):
     options: dict[str, Any]
 
     def __init__(self) -> None:
-        """Begin with nothing held."""
+        """Begin with nothing kept."""
         super().__init__()
         self.calibrator = self.kind(**self.options, max_classes=4)
         self.oracle = MultiOracle(**self.options)
@@ -117,7 +117,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def count(self) -> None:
-        """Count what is held, and name the classes."""
+        """Count what is kept, and name the classes."""
         assert len(self.calibrator) == len(self.oracle)
         assert self.calibrator.classes == tuple(self.oracle.classes)
         assert self.calibrator.late == self.oracle.stream.late

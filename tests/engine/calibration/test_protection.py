@@ -161,7 +161,7 @@ def test_a_label_after_its_expiry_teaches_the_interval_alone() -> None:
 def test_saved_lanes_that_the_order_of_teaching_does_not_know(
     column: int, wrong: bytes, why: str
 ) -> None:
-    """Lanes are held by the observations that wait, and each of these has its own."""
+    """Lanes are kept by the observations that wait, and each of these has its own."""
     calibrator = ProtectedVennAbers()
     for number in range(3):
         calibrator.predict_one(0.3, number=number)

@@ -1,4 +1,4 @@
-"""Threads that share a calibrator, and what runs beside a call on arrays."""
+"""Threads that share a calibrator, and what runs next to a call on arrays."""
 
 from __future__ import annotations
 

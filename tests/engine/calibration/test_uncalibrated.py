@@ -88,7 +88,7 @@ def test_scores_that_do_not_sum_to_1_are_refused(score: dict[str, float]) -> Non
 
 
 @pytest.mark.parametrize("classes", [None, [], ["a"], ["a", "a"]])
-def test_bad_classes(classes: Any) -> None:  # noqa: ANN401 - whatever may come
+def test_bad_classes(classes: Any) -> None:  # noqa: ANN401 - anything may come
     """There are two classes or more, all different."""
     with pytest.raises(ParameterError, match="classes="):
         UncalibratedClasses(classes)

@@ -51,7 +51,7 @@ def predicted(size: int, rule: str, bag: int) -> tuple[Pairs, Draws]:
     """Predict the test point of each row from its bag; (p0, p1) and (scores, labels) of tests.
 
     Each row's bag replaces the one before: it fills the window, is too far ahead in time for the
-    older to be held, or is removed again.
+    older to be kept, or is removed again.
     """
     options = {**RULES[rule], **({"window": bag} if rule == "window" else {})}
     scores, labels = draws(size, bag)

@@ -47,7 +47,7 @@ def queries(bag: Bag) -> list[float]:
 
 
 def fitted(hull: IsotonicFit, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Value of the fit at scores that are held."""
+    """Value of the fit at scores that are kept."""
     return hull.value[np.searchsorted(hull.upper, scores)]
 
 
@@ -65,7 +65,7 @@ def test_worked_example(score: float, p0: float, p1: float) -> None:
 
 
 def test_empty_bag_knows_nothing() -> None:
-    """With nothing held the prediction is (0, 1) and there is no fit."""
+    """With nothing kept the prediction is (0, 1) and there is no fit."""
     calibrator = VennAbers()
     assert calibrator.predict_one(0.5) == (0.0, 1.0)
     assert calibrator.isotonic(0.5) is None
@@ -328,7 +328,7 @@ def test_order_of_arrival_at_size(size: int, order: str) -> None:
 
 @given(observations())
 def test_hull_is_the_isotonic_regression(bag: Bag) -> None:
-    """The blocks cover every score held, once, with the fitted value of the definition."""
+    """The blocks cover every score kept, once, with the fitted value of the definition."""
     hull = learned(bag).hull()
     fit = oracle(bag).fit()
     assert (hull.lower <= hull.upper).all()
@@ -366,7 +366,7 @@ def test_hull_against_scipy(size: int) -> None:
 
 @given(observations(), st.lists(SCORES, max_size=5))
 def test_isotonic_is_the_definition(bag: Bag, more: list[float]) -> None:
-    """`isotonic` is the exact fit at a score held, linear between blocks, constant outside."""
+    """`isotonic` is the exact fit at a score kept, linear between blocks, constant outside."""
     calibrator, exact = learned(bag), oracle(bag)
     held = {score for score, _, _ in bag}
     for score in [*queries(bag), *more]:

@@ -52,7 +52,7 @@ def unlabelled(table: pa.Table, since: int) -> pa.Table:
 
 
 def beside(table: pa.Table) -> pa.Table:
-    """Return observations of a history with their labels and the times of these beside them."""
+    """Return observations of a history with their labels and the times of these next to them."""
     rows = table.to_pylist()
     labels = {row["id"]: row for row in rows if row["label"] is not None}
     found = [row for row in rows if row["label"] is None]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "counted", "gap_range", "groups", "now_start", "saved"]
 
-MARK, FEWEST, RANGE = 500.0, 25.0, 6.0
+MARK, FEWEST, RANGE = 1_000.0, 25.0, 6.0
 LEVEL = 0.05
 MAIN = LEVEL * 3 / 4 / 3 / 2  # of a side of all and of each half
 TENTH = LEVEL * 1 / 4 / 10 / 2
@@ -22,7 +22,7 @@ LOSSES = ConfidenceSequence(120.0, LEVEL / 2, RANGE)
 
 
 class Part(NamedTuple):
-    """A group: labels, labels 1, sum of probabilities, gap, range and tolerance in points."""
+    """A group: labels, ones, sum of probabilities, gap, range and tolerance in points."""
 
     labels: int
     came: float
@@ -96,6 +96,7 @@ def saved(raw: Floats, served: Floats, came: Any) -> dict[str, float]:  # noqa: 
     ):
         squares = float(((x - np.clip(0.0, low, high)) ** 2).sum())
         ends.append((x.sum() + sign * LOSSES.boundary(squares, LEVEL / 2)) / len(d))
+    ends[1] = min(ends[1], before.mean())
     found = {"raw": before.mean(), "calibrated": after.mean(), "nats": d.mean()}
     found |= {
         "nats_low": ends[0],

@@ -42,7 +42,7 @@ def wire(value: Any) -> Any:  # noqa: ANN401 - any state
 
 
 def states(monitor: Monitor) -> dict[str, Any]:
-    """Return the states of a monitor and those beside it, by name."""
+    """Return the states of a monitor and those next to it, by name."""
     return {name: one.state() for name, one in monitor.each().items()}
 
 

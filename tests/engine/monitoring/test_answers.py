@@ -103,9 +103,9 @@ def test_an_incident_that_is_not_seen_any_more() -> None:
 def test_an_incident_that_is_still_seen() -> None:
     """An incident changes no answer but by its time while a main row is not right."""
     columns = drawn(5_500, 2.0)
-    found = answers_of([sums(*columns, incidents={"raw": None})])
+    found = answers_of([sums(*columns, incidents={"raw": START})])
     assert found["model"].state == "no"
-    assert found["model"].since is None
+    assert found["model"].since == START
 
 
 def test_the_warm_up() -> None:
@@ -151,11 +151,60 @@ def test_raw_probabilities_of_0_and_1() -> None:
     raw[10], labels[10] = 0.0, 1.0
     found = answers_of([sums(raw, p, labels)])
     assert found["pays"].state == "yes"
-    assert found["pays"].sentence == "The log loss is infinite: 1 label had the raw probability 0."
+    said = "The raw log loss is infinite: 1 raw prediction gave what came the probability 0."
+    assert found["pays"].sentence == said
     assert found.whole is not None
     assert found.whole.losses is not None
     assert found.whole.losses.raw is None
     assert found.whole.losses.nats_high is None
+
+
+def test_both_log_losses_are_infinite() -> None:
+    """The sentence says of which log losses how many labels make them infinite."""
+    raw, p, labels = drawn(5_500, 2.0)
+    raw[10:12], p[20], labels[[10, 11, 20]] = 0.0, 0.0, 1.0
+    said = answers_of([sums(raw, p, labels)])["pays"].sentence
+    assert said == (
+        "The raw and calibrated log losses are infinite: 2 raw predictions and 1 calibrated "
+        "prediction gave what came the probability 0."
+    )
+
+
+@pytest.mark.parametrize(
+    ("certain", "said"),
+    [
+        ((0, 1), "2 raw predictions and 1 calibrated prediction had"),
+        ((0, 0), "2 raw predictions had"),
+        ((1, 1), "1 calibrated prediction had"),
+    ],
+)
+def test_certain_predictions_leave_it_undecided(certain: tuple[int, int], said: str) -> None:
+    """Where 0 or 1 leaves a saving without a limit, the answer says so instead of a range."""
+    raw, p, labels = drawn(300)
+    first, last = certain
+    if not first:
+        raw[10:12], labels[10:12] = (0.0, 1.0), (0.0, 1.0)
+    if last:
+        p[20], labels[20] = 0.0, 0.0
+    pays = answers_of([sums(raw, p, labels)])["pays"]
+    assert pays.state == "undecided"
+    assert pays.low is None or pays.high is None
+    assert pays.number is not None
+    assert pays.sentence.endswith(f", no range, as {said} a probability of 0 or 1.")
+
+
+def test_no_more_than_all_of_a_loss_is_saved() -> None:
+    """A saving ends at 100 % where all labels are of one class, as no loss is below 0."""
+    labels = np.ones(400)
+    found = answers_of([sums(np.full(400, 0.5), np.full(400, 0.999), labels)])
+    assert found.whole is not None
+    losses = found.whole.losses
+    assert losses is not None
+    assert losses.high == 1.0
+    assert losses.nats_high == losses.raw == pytest.approx(np.log(2.0))
+    assert losses.low is not None
+    assert losses.saved is not None
+    assert losses.low <= losses.saved == pytest.approx(1.0 + np.log(0.999) / np.log(2.0))
 
 
 def test_the_record_is_json() -> None:
@@ -172,7 +221,7 @@ def test_numbers_without_a_median() -> None:
     n = 5_000
     inside = (rng.random(n) < 0.96).astype(float)
     rows = np.column_stack((inside, np.zeros(n), np.full(n, 2.0), np.ones(n), np.full(n, np.nan)))
-    one = core.IntervalSums(1, 5_556)
+    one = core.IntervalSums(1, 11_112)
     one.add(rows, np.arange(n), START + np.arange(n))
     parts: tuple[float, ...] = (0.9,)
     known = Sums(

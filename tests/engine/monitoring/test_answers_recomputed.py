@@ -179,7 +179,7 @@ SETTINGS: dict[str, Any] = {"label_timeout": TIMEOUT, "grace_period": GRACE}
 def test_two_classes(given: dict[str, Any]) -> None:
     """Counts, shares, gaps, ranges, tolerances, cuts, rows and losses are those of the output."""
     rng = np.random.default_rng(1)
-    n, folds = 16_000, given.get("folds", 0)
+    n, folds = 26_000, given.get("folds", 0)
     p = rng.beta(2.0, 4.0, n)
     true = np.where(np.arange(n) < n // 2, p, p / (p + 2.0 * (1.0 - p)))
     labels = (rng.random(n) < true).astype(int).tolist()
@@ -265,7 +265,7 @@ def test_numbers() -> None:
     )
     for stream in streamed(settings, scores.tolist(), labels):
         rows, answers = stream.rows, stream.answers
-        begin = max(len(rows) // 5_556 - 1, 0) * 5_556
+        begin = max(len(rows) // 11_112 - 1, 0) * 11_112
         for period, mine in ((answers.now, rows[begin:]), (answers.whole, rows)):
             check_period(period, stream, mine)
             y = np.array([stream.labels[k] for k in mine])

@@ -115,9 +115,9 @@ class Oracle:
         skipped = sum(one.expired for one in settled)
         labelled = [(self.kept.index(one), one) for one in settled if not one.expired]
         found: list[Evidence] = []
-        about = "no odds are off by more than 1.5 times"
+        about = "all odds are within 1.5 times"
         for suffix, pays, right in (
-            ("", Kept.factor, "nothing is wrong"),
+            ("", Kept.factor, "all probabilities are right"),
             ("-tolerance", Kept.tolerant, about),
         ):
             since = Martingale(f"since-start{suffix}", alpha=OPTIONS["alpha"], hypothesis=right)
@@ -329,14 +329,15 @@ def test_views_are_tested_by_themselves(
 @given(life=LIFE, sizes=st.lists(st.integers(1, 30)))
 def test_verdicts_read_what_is_settled(life: list[tuple[int, float]], sizes: list[int]) -> None:
     """Verdicts have the labels of observations in their order, since the last alarm, and skips."""
-    bets, oracle, alarms = CalibrationEProcess(**OPTIONS), Oracle(0), []
+    bets, oracle = CalibrationEProcess(**OPTIONS), Oracle(0)
+    alarms = dict[int, int]()
     made = moves(life)
     opened(oracle, made)
     for size in [*sizes, len(made)]:
         batch, made = made[:size], made[size:]
         if batch:
             found = bets.run(steps(batch))
-            alarms += [one.incident.first for one in found if one.test == "change-tolerance"]
+            alarms |= {one.incident.first: one.shift.since for one in found if one.shift}
     (sequence,) = bets.verdicts
     expected = VerdictSequence("calibrated", bets.tolerance)
     skipped = 0
@@ -349,7 +350,7 @@ def test_verdicts_read_what_is_settled(life: list[tuple[int, float]], sizes: lis
         expected.update(p, label, np.array([time]), np.array([skipped]))
         skipped = 0
         if time in alarms:
-            expected.restart(time)
+            expected.restart(time, alarms[time])
     assert sequence.state() == expected.state()
 
 
@@ -617,7 +618,7 @@ def test_a_test_is_armed_again_when_the_incident_is_over() -> None:
     assert between.name == "since-start-tolerance"
     assert (between.incidents, between.active, between.status) == (1, False, "triggered")
     assert between.log_threshold == pytest.approx(math.log(600.0))
-    assert "since it was armed again" in between.guarantee
+    assert "since it counts anew" in between.guarantee
     assert (after.incidents, after.active) == (2, True)
     assert after.last is not None
     assert after.last.first >= sum(TURNS[:2])

@@ -178,7 +178,7 @@ def test_without_intervals_the_pit_values_raise_the_alarm() -> None:
     assert [one.test for one in opened] == ["pit", "change", "change-tolerance"]
     change, tolerant = bets.evidence()[1:]
     assert tolerant == change._replace(name="change-tolerance")
-    assert "nothing is wrong" in tolerant.guarantee
+    assert "all probabilities are right" in tolerant.guarantee
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, math.nan])

@@ -60,7 +60,7 @@ def test_a_narrow_tolerance_needs_more() -> None:
     few, more = (label_needs(sums(300, 1, one), LEVEL)[0].labels for one in (1.25, 1.1))
     assert more > 3 * few
     (wrong,) = label_needs(sums(300, 1, 1.0), LEVEL)
-    assert "too high by a factor of 1.2" in wrong.statement
+    assert "1.2 times too high" in wrong.statement
 
 
 def test_nothing_to_say() -> None:

@@ -55,18 +55,18 @@ COST = [(q, p, y) for p, q, y in SAVED]
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ([], "No difference by calibration found so far: no label is counted yet."),
+        ([], "No difference by calibration found: no label is counted yet."),
         (
             SAVED,
             (
-                "Calibration saved 0.51 nats an event (at least 0.35), over 1,000 labels from "
+                "Calibration saved 0.51 nats a label (at least 0.35), over 1,000 labels from "
                 "event time 0 until event time 999."
             ),
         ),
         (
             COST,
             (
-                "Calibration cost 0.51 nats an event (at least 0.35), over 1,000 labels from event "
+                "Calibration cost 0.51 nats a label (at least 0.35), over 1,000 labels from event "
                 "time 0 until event time 999. To serve better probabilities, let it forget old "
                 "labels (calibrator.window), protect the raw score (calibrator.probability = "
                 '"protected"), or only monitor (calibrator.kind = "none").'
@@ -75,8 +75,8 @@ COST = [(q, p, y) for p, q, y in SAVED]
         (
             SAVED[:100],
             (
-                "No difference by calibration found so far: from 0.09 lost to 1.11 saved nats an "
-                "event are not excluded, over 100 labels from event time 0 until event time 99."
+                "No difference by calibration found: from 0.09 lost to 1.11 saved nats a label are "
+                "possible, over 100 labels from event time 0 until event time 99."
             ),
         ),
     ],

@@ -191,13 +191,13 @@ def test_a_pool_is_read() -> None:
 
 def test_each_number_has_one_measure() -> None:
     """Where tables look up a number by its name, both prices have their own words."""
-    for name, words in (("price_nats", "nats in all"), ("price_crps", "CRPS above the base")):
+    for name, words in (("price_nats", "nats in total"), ("price_crps", "against the base")):
         found = measure(name)
         assert found is not None
         assert words in found.label
     per_label = measure("price_crps_per_label")
     assert per_label is not None
-    assert per_label.label == "bound on the CRPS above the base, a label"
+    assert per_label.label == "worst case against the base, a label"
 
 
 def test_the_task_decides_on_the_monitor() -> None:

@@ -75,7 +75,7 @@ def mean(terms: list[float]) -> float:
     return math.fsum(terms) / len(terms) if terms else math.nan
 
 
-def near(expected: Any) -> Any:  # noqa: ANN401 - whatever approx takes
+def near(expected: Any) -> Any:  # noqa: ANN401 - anything approx takes
     """Return an expectation up to rounding, where NaN equals NaN."""
     return pytest.approx(expected, abs=1e-12, nan_ok=True)
 

@@ -126,7 +126,7 @@ def test_bad_rows(forecasts: list[float], labels: list[int], error: type[Excepti
 
 
 def saved(*cells: tuple[int, int, int, int]) -> bytes:
-    """Write cells: number, forecasts, labels 1, and the sum of the forecasts in units of 2**-64."""
+    """Write cells: number, forecasts, ones, and the sum of the forecasts in units of 2**-64."""
     return b"".join(bytes([cell]) + b"".join(map(short, sums)) for cell, *sums in cells)
 
 

@@ -53,7 +53,7 @@ def test_scores_equal_their_definitions(pairs: list[tuple[float, int]]) -> None:
 
 @given(PAIRS)
 def test_log_loss_counts_what_is_infinite(pairs: list[tuple[float, int]]) -> None:
-    """The log loss is the mean, or infinite with the number of impossible forecasts beside it."""
+    """The log loss is the mean, or infinite with the number of impossible forecasts next to it."""
     given_to_label = [p if y else 1.0 - p for p, y in pairs]
     scores = scored(pairs)
     assert scores.infinite == given_to_label.count(0.0)
@@ -66,7 +66,7 @@ def test_log_loss_counts_what_is_infinite(pairs: list[tuple[float, int]]) -> Non
 
 @given(PAIRS)
 def test_bins_hold_every_forecast_once(pairs: list[tuple[float, int]]) -> None:
-    """Each bin has the mean forecast and the share of labels 1 between its edges."""
+    """Each bin has the mean forecast and the share of label 1 between its edges."""
     bins = scored(pairs).bins()
     for (low, high), found in zip(pairwise(EDGES), bins, strict=True):
         inside = [(p, y) for p, y in pairs if low <= p < high or (high == 1.0 and p == 1.0)]

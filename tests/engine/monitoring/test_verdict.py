@@ -31,7 +31,7 @@ VERDICT = Verdict(
     tolerance=1.25,
     established=None,
 )
-COUNTS = "1,234 labels 1 came where 1,802 were expected"
+SHARES = "promised 12.8 %, came 8.79 %"
 IN_LABELS = "in 14,032 labels until 2013-06-01 00:00:00 UTC"
 
 
@@ -41,57 +41,53 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00:00 UTC"
         (
             {},
             (
-                f"The raw scores are too high, since 2013-04-01 05:00:00 UTC: {COUNTS} (0.68 "
-                f"times, at most 0.75; 4.1 points too high, at least 3.2), {IN_LABELS}."
+                f"The raw scores are too high, since 2013-04-01 05:00:00 UTC: {SHARES}: 4.1 "
+                f"points too high (range 3.2 to 4.9), {IN_LABELS}."
             ),
         ),
         (
-            {"where": "among higher scores (0.3 and above)", "counted": 7_000, "came": 0.987},
+            {"where": "for p ≥ 0.3", "counted": 7_000, "came": 0.987},
             (
-                "The raw scores are too high among higher scores (0.3 and above), since 2013-04-01 "
-                f"05:00:00 UTC: {COUNTS} (0.68 times, at most 0.75; 8.1 points too high, at least "
-                "6.5), in 7,000 of 14,032 labels until 2013-06-01 00:00:00 UTC. Of the labels "
-                "98.7% came in time."
+                "The raw scores are too high for p ≥ 0.3, since 2013-04-01 05:00:00 UTC: promised "
+                "25.7 %, came 17.6 %: 8.1 points too high (range 6.5 to 9.8), in 7,000 of 14,032 "
+                "labels until 2013-06-01 00:00:00 UTC. 98.7 % of the labels came in time."
             ),
         ),
         (
             {"status": "too low", "since": 0, "observed": 2_400, "confirmed": UNTIL + 3_600_000},
             (
-                "The raw scores are too low, since event time 0: 2,400 labels 1 came where 1,802 "
-                "were expected (1.33 times, at least 1.26; 4.3 points too low, at least 3.4), in "
-                "14,032 labels from 2013-04-01 05:00:00 UTC until 2013-06-01 00:00:00 UTC. Last "
-                "confirmed: 2013-06-01 01:00:00 UTC."
+                "The raw scores are too low, since event time 0: promised 12.8 %, came 17.1 %: 4.3 "
+                "points too low (range 3.4 to 5.1), in 14,032 labels from 2013-04-01 05:00:00 UTC "
+                "until 2013-06-01 00:00:00 UTC. Still so on 2013-06-01 01:00:00 UTC."
             ),
         ),
         (
             {"status": "trustworthy", "observed": 1_810, "established": 1.15},
             (
-                "The raw scores are trustworthy within a factor of 1.25 in odds, since 2013-04-01 "
-                "05:00:00 UTC: 1,810 labels 1 came where 1,802 were expected (1.00 times, 0.94 to "
-                f"1.07 not excluded), {IN_LABELS}. A factor of 1.15 is established."
+                "The raw scores are right within the tolerance, since 2013-04-01 05:00:00 UTC: "
+                "promised 12.8 %, came 12.9 %: range −0.8 to +0.9 points, "
+                f"{IN_LABELS}. Also within 1.15 times the odds."
             ),
         ),
         (
             {"status": "no miscalibration found", "observed": 1_752},
             (
-                "No miscalibration of the raw scores beyond a factor of 1.25 in odds found so far: "
-                "1,752 labels 1 came where 1,802 were expected (0.97 times, 0.90 to 1.04 not "
-                f"excluded), {IN_LABELS}. Up to 1.2 points too high on average (0.90 times) are "
-                "not excluded."
+                "No fault of the raw scores beyond the tolerance found: promised 12.8 %, came "
+                f"12.5 %: range −1.2 to +0.5 points, {IN_LABELS}. Up to 1.2 points too high is "
+                "possible."
             ),
         ),
         (
             {"status": "no miscalibration found", "expected": 0.0, "observed": 3},
             (
-                "No miscalibration of the raw scores beyond a factor of 1.25 in odds found so far: "
-                "3 labels 1 came where 0 were expected (0.02 points too low), in 14,032 labels "
-                "until 2013-06-01 00:00:00 UTC. Up to 0.82 points too low on average are not "
-                "excluded."
+                "No fault of the raw scores beyond the tolerance found: promised 0 %, came "
+                f"0.0214 %: range +0.00 to +0.82 points, {IN_LABELS}. Up to 0.82 points too low is "
+                "possible."
             ),
         ),
         (
             {"status": "no miscalibration found", "counted": 0, "labels": 0, "observed": 0},
-            "No miscalibration of the raw scores found so far: no label is counted yet.",
+            "No fault of the raw scores found: no label is counted yet.",
         ),
     ],
 )
@@ -128,9 +124,8 @@ def test_words_of_intervals() -> None:
     )
     narrow = VERDICT._replace(words=words, observed=12_000, expected=12_628.8)
     assert narrow.sentence.startswith(
-        "The central 90 % intervals are too narrow, since 2013-04-01 05:00:00 UTC: 12,000 labels "
-        "inside came where 12,629 were expected (0.950 times, at most 0.960; 4.5 points too few, "
-        "at least 3.6)"
+        "The central 90 % intervals are too narrow, since 2013-04-01 05:00:00 UTC: promised 90 %, "
+        "came 85.5 % (labels inside): 4.5 points too few (range 3.6 to 5.3)"
     )
 
 
@@ -150,7 +145,7 @@ def test_numbers_of_a_verdict() -> None:
         status="too low",
         view="calibrated",
         words=WORDS["calibrated"],
-        where="among lower scores (below 0.5)",
+        where="for p < 0.5",
         since=5,
         start=5,
         until=n + 4,
@@ -175,7 +170,7 @@ def test_a_bin_is_named() -> None:
     sequence.update(p, (rng.random(len(p)) < truth).astype(float), np.arange(len(p)))
     verdict = sequence.held
     assert verdict is not None
-    assert (verdict.status, verdict.where) == ("too low", "for scores from 0.1 to 0.2")
+    assert (verdict.status, verdict.where) == ("too low", "for p from 0.1 to 0.2")
     assert verdict.expected == verdict.counted / 8
 
 
@@ -185,7 +180,7 @@ def test_event_times() -> None:
 
 
 def test_a_forecast_of_next_to_nothing_has_a_sentence() -> None:
-    """Where so few labels 1 are expected that their ratio overflows, only points are shown."""
+    """Where so few ones are expected that their ratio overflows, only points are shown."""
     sequence = VerdictSequence("raw", 1.25)
     sequence.update(np.array([2e-311]), np.array([0.0]), np.array([0]))
     verdict = sequence.verdict()

@@ -26,20 +26,20 @@ def test_what_is_outside_is_named_and_the_rest_counted() -> None:
     assert [each.words.part for each in parts.outside] == ["c", "b"]
     assert parts.trustworthy == 1
     assert parts.sentence.startswith(
-        "Of 4 classes of the raw scores 1 are trustworthy, 2 outside the tolerance, 1 undecided "
-        f"so far: c too high ({parts.outside[0].sizes}), b too high ("
+        "Classes of the raw scores: 1 right, 2 off, 1 undecided: "
+        f"c too high: {parts.outside[0].sizes}; b too high: "
     )
 
 
 def test_a_sentence_names_at_most_five() -> None:
     """With many parts outside the sentence stays short."""
     (parts,) = verdict_parts([verdict(f"c{one}", 0.8, 800) for one in range(8)])
-    assert parts.sentence.count("too high (") == 5
-    assert parts.sentence.endswith(", 3 more.")
+    assert parts.sentence.count("too high: ") == 5
+    assert parts.sentence.endswith("; 3 more.")
 
 
 def test_a_part_is_named_in_its_own_sentence() -> None:
     """The sentence of a verdict on a class says which class, and counts its labels."""
     sentence = verdict("b", 0.4, 800).sentence
     assert sentence.startswith("The raw scores (b) are too high, since")
-    assert "labels b came where" in sentence
+    assert " % (labels b): " in sentence

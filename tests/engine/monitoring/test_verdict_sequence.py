@@ -197,11 +197,11 @@ def test_the_other_half() -> None:
         part = slice(start, start + 100)
         sequence.update(p[part], labels[part], np.arange(start, start + 100))
         verdict = sequence.verdict()
-        shown = verdict.status, verdict.where[:12], sequence.blocks
+        shown = verdict.status, verdict.where[:7], sequence.blocks
         if not seen or seen[-1] != shown:
             seen.append(shown)
     outside = [one for one in seen if one[1]]
-    assert outside[:2] == [("too low", "among lower ", 1), ("too high", "among higher", 1)]
+    assert outside[:2] == [("too low", "for p <", 1), ("too high", "for p ≥", 1)]
 
 
 def four_times(truth: float, n: int = 2_000) -> VerdictSequence:
@@ -319,6 +319,21 @@ def test_total() -> None:
     assert verdict.observed == first.verdict().observed + second.verdict().observed
 
 
+def test_an_incident_began_with_its_fault() -> None:
+    """An incident began with the block that is outside, or with the fault of its last alarm."""
+    sequence = watched(rows(300, start=4))
+    quiet = sequence.began
+    assert quiet is None
+    sequence.restart(310 * HOUR, 250 * HOUR)
+    assert sequence.began == 250 * HOUR
+    other = watched(rows(3_000, 2.0, start=4))
+    assert other.began == 4 * HOUR
+    assert VerdictSequence.total([sequence, other]).began == 4 * HOUR
+    other.restart(4_000 * HOUR, 3_900 * HOUR)
+    assert VerdictSequence.total([sequence, other]).began == 250 * HOUR
+    assert other.began == 3_900 * HOUR
+
+
 def test_many_partitions() -> None:
     """A total of hundreds of partitions that had hundreds of blocks has a verdict."""
     sequence = VerdictSequence("raw", 1.25)
@@ -369,7 +384,7 @@ def test_bad_level(alpha: float) -> None:
         VerdictSequence("raw", 1.25, alpha)
 
 
-HEAD = struct.Struct("<BB9q")  # open, held, and the counts
+HEAD = struct.Struct("<BB10q")  # open, held, and the counts
 HELD = struct.Struct("<9q6d")
 
 
@@ -380,7 +395,7 @@ def damaged() -> list[bytes]:
     sums = state[HEAD.size + HELD.size :]
 
     def changed(values: dict[int, float]) -> bytes:
-        """Return the state with other values by their place among head, held and sums."""
+        """Return the state with other values by their place among head, kept and sums."""
         parts = [*head, *held]
         for at, value in values.items():
             if at < len(parts):
@@ -405,26 +420,28 @@ def damaged() -> list[bytes]:
         {7: 1, 8: 1},  # limit and rank
         {7: 0, 8: 1},
         {8: 3, 7: 1 << 20},
-        {11: 0},  # status
-        {11: 3, 12: 0},
-        {11: 6},
-        {12: -1},  # group
-        {12: 13},
-        {17: -1},  # labels of the verdict
-        {18: held[6] + 1},  # more counted than there are
-        {19: held[7] + 1},
-        {20: 1.5},  # cut
-        {21: math.nan},
-        {22: -1.0},
-        {23: math.inf},
-        {24: 0.5},  # tolerance
-        {25: 0.5},
-        {26: math.nan},  # tolerance of the block
-        {27: -1.0},  # sums
-        {29: 0.5},
-        {30: math.nan},
+        {12: 0},  # status
+        {12: 3, 13: 0},
+        {12: 6},
+        {13: -1},  # group
+        {13: 13},
+        {18: -1},  # labels of the verdict
+        {19: held[6] + 1},  # more counted than there are
+        {20: held[7] + 1},
+        {21: 1.5},  # cut
+        {22: math.nan},
+        {23: -1.0},
+        {24: math.inf},
+        {25: 0.5},  # tolerance
+        {26: 0.5},
+        {27: math.nan},  # tolerance of the block
+        {28: -1.0},  # sums
+        {30: 0.5},
+        {31: math.nan},
     ]
-    return [b"", state[:-1], state + b"\0", *map(changed, wrong)]
+    quiet = watched(rows(95)).state()
+    began = quiet[: HEAD.size - 8] + b"\1" + quiet[HEAD.size - 7 :]  # without an incident
+    return [b"", state[:-1], state + b"\0", began, *map(changed, wrong)]
 
 
 @pytest.mark.parametrize("number", range(len(damaged())))
@@ -466,12 +483,13 @@ def test_the_core_equals_its_oracle(
         columns = (first, y, rng.permutation(times), rng.integers(0, 2, 300))
         assert native.add(*columns) == plain.add(*columns)
         if restarts and part == 3:
-            native.restart(7)
-            plain.restart(7)
+            native.restart(7, 5)
+            plain.restart(7, 5)
         restored = empty()
         restored.load(native.save())
         native = restored
         assert (native.open, native.blocks, native.next) == (plain.open, plain.blocks, plain.next)
+        assert native.began == plain.began
         assert repr(native.verdict()) == repr(tuple(plain.verdict()))
         assert native.held == plain.held
 

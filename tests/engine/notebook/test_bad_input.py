@@ -35,17 +35,17 @@ COLUMNS: list[tuple[dict[str, Any], type[InputError], str]] = [
     ),
 ]
 UNKNOWN: list[tuple[dict[str, Any], type[InputError], str]] = [
-    ({"y": [0, None], "p": [0.1, 0.2]}, LabelError, "row 1: label None is not .* drop rows whose"),
-    ({"y": [0, NAN], "p": [0.1, 0.2]}, LabelError, "row 1: label nan is not .* drop rows whose"),
+    ({"y": [0, None], "p": [0.1, 0.2]}, LabelError, "row 1: label None is not .* drop rows "),
+    ({"y": [0, NAN], "p": [0.1, 0.2]}, LabelError, "row 1: label nan is not .* drop rows without"),
     (
         {"y": pd.Series([1, None], dtype="Int64"), "p": [0.1, 0.2]},
         LabelError,
-        "row 1: label .* drop rows whose label",
+        "row 1: label .* drop rows without a label",
     ),
     (
         {"y": np.ma.array([0, 1], mask=[False, True]), "p": [0.1, 0.2]},
         LabelError,
-        "row 1: label nan .* drop rows whose label",
+        "row 1: label nan .* drop rows without a label",
     ),
 ]
 OTHERS: list[tuple[dict[str, Any], type[InputError], str]] = [

@@ -220,7 +220,7 @@ def test_each_number_can_be_made_anew(factor: float, tmp_path: Path) -> None:
             assert shown == pytest.approx(part[:3])
             names = ("gap", "low", "high", "tolerance_low", "tolerance_high")
             assert [row[one] for one in names] == pytest.approx(part[3:], abs=1e-6)
-    assert record["model"]["state"] == ("undecided" if factor == 1.0 else "no")
+    assert record["model"]["state"] == ("yes" if factor == 1.0 else "no")
     assert record["answers"]["warm_up"] == 50
 
 
@@ -384,7 +384,7 @@ def test_columns_that_are_in_doubt(tmp_path: Path) -> None:
         ([0] * 30, [0.25] * 30, "None of the 30 labels is 1"),
         ([1] * 30, [0.25] * 30, "All 30 labels are 1"),
         ([0, 1] * 15, [0, 1] * 15, "All scores are 0 or 1"),
-        ([0, 1] * 50, [0.75, 0.25] * 50, "Labels 1 are rarer where scores are higher"),
+        ([0, 1] * 50, [0.75, 0.25] * 50, "Label 1 is rarer where scores are higher"),
     ):
         found = abers.report(y, p)
         assert sentence in " ".join(str(found).split())

@@ -158,6 +158,7 @@ def over_time(windows: str, alarms: Sequence[float] = ()) -> dict[str, Any]:
         "calibrated": calibrated,
         "alarms": [first + day * one for one in alarms],
         "now": x[-3],
+        "reference": None,
         "open": False,
         "missing": 0,
     }

@@ -99,7 +99,7 @@ def flights() -> Document:
             ),
             TextBlock(
                 key="outside-text",
-                words="p is outside its interval in 98 % of cases: see “Methods” in the report.",
+                words="p is outside its interval in 98 % of cases: see “Methods” (-v).",
                 place="text",
             ),
             TextBlock(

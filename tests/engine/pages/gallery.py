@@ -46,7 +46,7 @@ PLACES = {"wide": 520.0, "narrow": 330.0}
 
 
 def over_time() -> Iterator[OverTimeData]:
-    """Yield rows, and times of years, weeks and a day; few labels 1, gaps, very many, and none."""
+    """Yield rows, and times of years, weeks and a day; few ones, gaps, very many, and none."""
     for days in (334.0, 20.0, 1.0, 2_000.0):
         yield samples.over_time(zone="America/New_York", days=days)
     yield samples.over_time()

@@ -150,9 +150,9 @@ def _untested() -> Streamed:
 def _recovered() -> Streamed:
     """Return a stream whose probabilities are wrong for a while, and then right for long."""
     rng = np.random.default_rng(4)
-    n = 8_000
+    n = 11_300
     p = rng.uniform(0.3, 0.7, n)
-    wrong = (np.arange(n) > 1_000) & (np.arange(n) < 2_000)
+    wrong = (np.arange(n) > 3_000) & (np.arange(n) < 4_700)
     true = np.where(wrong, p - 0.25, p)
     return streamed(_settings(), p.tolist(), (rng.random(n) < true).astype(int).tolist())
 
@@ -198,7 +198,7 @@ def of_kind(name: str) -> Streamed:
 
 
 def _given(stream: Streamed, place: int = 0) -> dict[str, Any]:
-    """Return what a page of a model takes, beside its monitor."""
+    """Return what a page of a model takes, next to its monitor."""
     history, monitor = stream.processor.histories[place], stream.processor.monitors[place]
     _, mixed = history.now(monitor)
     given: dict[str, Any] = {

@@ -39,6 +39,7 @@ def over_time(windows: int = 25, *, days: float = 334, zone: str | None = None) 
         "calibrated": [one * 0.7 + 0.11 for one in came],
         "alarms": x[1:2],
         "now": x[max(0, windows - 3)] if x else None,
+        "reference": None,
         "open": True,
         "missing": 0,
     }

@@ -63,6 +63,7 @@ def test_over_time(x: list[float], zone: str | None, width: float, chosen: st.Da
         "calibrated": calibrated,
         "alarms": chosen.draw(st.lists(finite, max_size=9)),
         "now": chosen.draw(st.none() | finite),
+        "reference": chosen.draw(st.none() | st.tuples(finite, finite)),
         "open": chosen.draw(st.booleans()),
         "missing": chosen.draw(counts),
     }

@@ -410,7 +410,7 @@ def test_many_points_make_a_small_figure(kind: str) -> None:
 
 
 def test_signs_are_for_the_eye_alone() -> None:
-    """The word beside a sign says the same, so that readers of the screen pass it over."""
+    """The word next to a sign says the same, so that readers of the screen pass it over."""
     states = ["yes", "no", "partly", "undecided", "waiting", "recovering"]
     signs = {sign(one) for one in states}
     assert len(signs) == 6

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pytest
 from tests.engine.monitoring.label_monitor import Labels
@@ -221,17 +223,22 @@ def test_a_card_says_the_sentence_of_its_answer(name: str) -> None:
             said = f"{group}{card.sentence}: {card.number} {card.unit} ({ends}), {counted}."
             assert (said[:1].upper() + said[1:]) == answer["sentence"]
             checked += 1
-        elif answer["question"] == "pays" and answer["state"] == "yes":
-            ends = card.range.partition(", ")[0]
+        elif card.number and answer["question"] == "pays":
+            ends = card.range.partition(", over ")[0]
             said = f"{card.sentence}: {card.number} {card.unit}, {ends}."
             assert (said[:1].upper() + said[1:]) == answer["sentence"]
-        elif card.number and answer["question"] == "pays":
-            ends = card.range.partition(", ")[0]
-            said = f"{card.sentence}: {card.number} {card.unit} ({ends})."
-            assert (said[:1].upper() + said[1:]) == answer["sentence"]
         elif not (answer["question"] == "model" and card.word):
-            assert f"{card.sentence}." == answer["sentence"]
+            said = f"{card.sentence}."
+            assert (said[:1].upper() + said[1:]) == answer["sentence"]
     assert checked or name in QUIET
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_a_text_speaks_of_nothing_that_a_terminal_cannot_show(name: str) -> None:
+    """With all detail a text names no dots, bars, colours, bold rows, or a report."""
+    said = text(document_of(name), width=100, detail="more")
+    shown = r"\b(dots?|bars?|shaded|bold|green|grey|report|page|below:)\b"
+    assert re.findall(shown, said) == []
 
 
 def test_one_count_for_an_alarm_everywhere() -> None:
@@ -383,7 +390,7 @@ def test_a_text_has_few_of_many_classes() -> None:
     assert len(block(document, "classes-table").rows) == 2 * 14
     table = block(document, "classes-text")
     assert len(table.rows) == 10
-    assert table.note == "… 4 more classes in the report"
+    assert table.note == "… 4 more classes"
 
 
 def test_a_text_of_numbers_has_the_intervals() -> None:
@@ -447,7 +454,7 @@ def test_a_fault_that_is_over() -> None:
     said = block(document, "recovering-model")
     assert (said.head, said.state, said.active) == ("Recovering.", "yes", True)
     assert plain(said.words).startswith(card.record["sentence"])
-    assert "The fault of" in card.sentence
+    assert "the fault of" in card.sentence
 
 
 def test_models_of_several_partitions_together() -> None:
@@ -460,6 +467,42 @@ def test_models_of_several_partitions_together() -> None:
     assert record(document)["period"]["now"]["labels"] == labels
     assert plain(block(document, "answers").note).startswith(f"Latest {labels:,} labels")
     assert " to rows " not in plain(block(document, "check").words)
+
+
+@pytest.mark.parametrize(
+    ("state", "since", "banner"),
+    [("no", 0, True), ("recovering", 0, False), ("yes", None, False), ("no", 1 << 50, False)],
+)
+def test_an_alarm_stands_while_its_incident_is_open(
+    state: str,
+    since: int | None,
+    banner: bool,  # noqa: FBT001 - a case
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A banner has the last alarm of an open incident; none is above a Yes, or a later incident."""
+    monitor = of_kind("two").processor.monitors[0]
+    known = monitor.answers("UTC")
+    assert known is not None
+    answers = [
+        msgspec.structs.replace(one, state=state, since=since) if one.question == "model" else one
+        for one in known.answers
+    ]
+    found = msgspec.structs.replace(known, answers=answers)
+    monkeypatch.setattr(type(monitor), "answers", lambda _self, _zone="UTC": found)
+    keys = [one.key for one in document_of("two").blocks]
+    assert ("alarm-active-raw" in keys) == banner
+    assert ("alarm-text" in keys) != banner
+
+
+def test_card_and_alarm_say_one_date() -> None:
+    """The card says since when as its alarm does, and the record has the same time."""
+    document = document_of("two")
+    card, alarm = block(document, "model"), block(document, "alarm-active-raw")
+    (raised,) = (one for one in record(document)["alarms"]["alarms"] if one["view"] == "raw")
+    time = datetime.fromisoformat(card.record["since"])
+    assert time.timestamp() * 1000 == raised["since"]
+    day, _, _ = plain(alarm.words).removeprefix("Since ").partition(",")
+    assert card.then.startswith(f"Since {day}.")
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_a_command_is_never_broken() -> None:
 
 
 def test_a_narrow_terminal_has_sentences_below_their_states() -> None:
-    """With less than 30 columns beside the state, what an answer says stands below it."""
+    """With less than 30 columns next to the state, what an answer says stands below it."""
     assert written(card(), width=34) == (
         "✗ Model  NO\n  promised 36 %, came 24 %:\n  12 points too high\n"
     )

@@ -149,7 +149,7 @@ def test_without_a_median() -> None:
 @pytest.mark.parametrize("levels", [[0.1, 0.5, 0.8], [0.5, 0.6], [0.1]])
 def test_levels_that_bound_no_intervals(levels: list[float]) -> None:
     """Levels that have no counterpart bound no central interval."""
-    with pytest.raises(ParameterError, match="are not symmetric; give 1 - q beside each q"):
+    with pytest.raises(ParameterError, match="are not symmetric; give 1 - q for each q"):
         fan_chart([1], [[0.0] * len(levels)], levels)
 
 

@@ -67,7 +67,7 @@ class RegressionOracle:
         self.any = self._binary(math.inf)
 
     def __len__(self) -> int:
-        """Count the observations held."""
+        """Count the observations kept."""
         return len(self.any)
 
     @property

@@ -1,4 +1,4 @@
-"""`IVAPR` beside isotonic distributional regression, which it brackets.
+"""`IVAPR` next to isotonic distributional regression, which it brackets.
 
 The fit is scikit-learn's, one threshold at a time, and uses no code of abers.
 """

@@ -86,7 +86,7 @@ def test_empty_is_vacuous() -> None:
 
 
 def test_support() -> None:
-    """The masses at infinity go to the support, by default to the extreme labels held."""
+    """The masses at infinity go to the support, by default to the extreme labels kept."""
     calibrator = IVAPR(window=3)
     calibrator.learn_many([0.1, 0.2, 0.3, 0.4], [-50.0, 1.0, 3.0, 2.0])
     assert calibrator.predict_one(0.25).support == (1.0, 3.0)

@@ -37,7 +37,7 @@ class Life(RuleBasedStateMachine):
     aging = False
 
     def begin(self, **options: Any) -> None:  # noqa: ANN401
-        """Begin with nothing held."""
+        """Begin with nothing kept."""
         self.calibrator, self.oracle = IVAPR(**options), RegressionOracle(**options)
         self.clock = 0.0
 

@@ -435,7 +435,7 @@ def test_what_is_not_a_calibrator_of_one_score(given: Any) -> None:  # noqa: ANN
 
 
 def test_a_calibrator_with_options_beside_it_or_labels_to_come() -> None:
-    """A rule of forgetting beside a calibrator is refused, and one that awaits other labels."""
+    """A rule of forgetting next to a calibrator is refused, and one that awaits other labels."""
     with pytest.raises(ParameterError, match="its own rule of forgetting"):
         VennAbersClassifier(Scripted(), window=5, calibrator=VennAbers())
     calibrator = ProtectedVennAbers()

@@ -1,6 +1,6 @@
 """A river classifier of several classes: `abers.river.multi_classifier`.
 
-The oracle is a learner beside `OneVsRest` or `OneVsOne`, driven by hand.
+The oracle is a learner next to `OneVsRest` or `OneVsOne`, driven by hand.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A river regressor with predictive distributions: `abers.river.regressor`.
 
-The oracle is a regressor beside an `IVAPR`, driven by hand.
+The oracle is a regressor next to an `IVAPR`, driven by hand.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def test_pending_scores_are_dropped_from_the_calibrator_too() -> None:
 
 
 def test_calibrators_that_do_not_fit() -> None:
-    """Another task, quantiles as scores, and options beside a calibrator are refused."""
+    """Another task, quantiles as scores, and options next to a calibrator are refused."""
     quantiles = ProtectedIVAPR((0.0, 1.0), scores="quantiles")
     for given in (VennAbers(), quantiles, IVAPR, "ivapr"):
         with pytest.raises(ParameterError, match="must be a calibrator of distributions"):

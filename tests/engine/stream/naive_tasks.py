@@ -92,7 +92,7 @@ class NaiveClasses(Naive):
         )
 
     def outcome(self, prediction: Any, label: Label) -> Any:  # noqa: ANN401
-        """Put a class beside the prediction that it settles."""
+        """Put a class next to the prediction that it settles."""
         return MultiClassOutcome(
             id=prediction.id,
             time=label.time,
@@ -170,7 +170,7 @@ class NaiveNumbers(Naive):
         )
 
     def outcome(self, prediction: Any, label: Label) -> Any:  # noqa: ANN401
-        """Put a number beside the prediction that it settles."""
+        """Put a number next to the prediction that it settles."""
         band = self.bands.get((prediction.model, prediction.id))
         return RegressionOutcome(
             id=prediction.id,

@@ -293,7 +293,7 @@ def test_fields_that_are_no_dict(given: Any) -> None:  # noqa: ANN401
     """Fields that do not say which column is which are refused, wherever they are given."""
     table = pa.table({"id": ["a"], "time": [1], "score": [0.5]})
     for call in (Events.from_arrow, models_and_times, lambda _, one: needed_columns(["id"], one)):
-        with pytest.raises(ParameterError, match=r"^fields=.*id.* is no dict; name columns by "):
+        with pytest.raises(ParameterError, match=r"^fields=.*id.* must be a dict; name columns "):
             call(table, given)
 
 

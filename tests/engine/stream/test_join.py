@@ -93,7 +93,7 @@ def test_labels(value: Any) -> None:  # noqa: ANN401
 
 
 def test_n_counts_what_the_calibrator_holds() -> None:
-    """`n` is the number of labels held, which a window limits."""
+    """`n` is the number of labels kept, which a window limits."""
     p = processor(window=2)
     for i in range(5):
         assert only(p.process(obs(f"{i}"))).n_labels == min(i, 2)
@@ -318,7 +318,7 @@ def test_calibrators_get_the_time_of_the_observation(option: str) -> None:
 
 
 def test_labels_too_old_to_learn_are_settled() -> None:
-    """A label whose observation is older than `max_age` gives an outcome, though none is held."""
+    """A label whose observation is older than `max_age` gives an outcome, though none is kept."""
     p = processor(max_age=10)
     p.process_many([obs("old", 0), obs("new", 100), lab("new", 101)])
     assert kinds(p.process(lab("old", 101))) == ["Outcome"]

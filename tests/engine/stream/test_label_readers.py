@@ -51,7 +51,7 @@ def test_a_class(classes: tuple[str, ...], value: object, expected: str) -> None
 @pytest.mark.parametrize("positive", [(), ("fraud",)])
 def test_a_word_for_no_label(value: str, positive: tuple[str, ...]) -> None:
     """What programs write for an unknown label is refused, and not taken for 0."""
-    with pytest.raises(BadRecordError, match="leave it empty if none is known yet"):
+    with pytest.raises(BadRecordError, match="leave it empty until the label is known"):
         LabelReader(positive).one(value)
     _, refused = LabelReader(positive).many(np.array([value, "1", value], object))
     assert [one.row for one in refused] == [0, 2]

@@ -52,7 +52,7 @@ def test_learner_probability() -> None:
 
 
 def test_learner_that_cannot_learn() -> None:
-    """A label that the learner cannot learn is settled, with a dead letter beside its outcome."""
+    """A label that the learner cannot learn is settled, with a dead letter next to its outcome."""
     p = Processor(learner=Scorer())
     p.process(obs("a", x={"fail": "learn-1"}))
     label = lab("a", value=1)

@@ -1,4 +1,4 @@
-"""Long random lives of a processor, `abers.stream.processor`, beside the naive one.
+"""Long random lives of a processor, `abers.stream.processor`, next to the naive one.
 
 Whatever comes, one at a time or in batches, with or without a save and restore in
 between, outputs, counters and clock are those of the rules, applied one event at a time.

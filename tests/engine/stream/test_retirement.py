@@ -340,7 +340,7 @@ def crowded(draw: st.DrawFn) -> list[list[Event]]:
 @pytest.mark.parametrize("learns", [False, True], ids=["scores", "learner"])
 @given(data=st.data())
 def test_any_stream(data: st.DataObject, learns: bool) -> None:  # noqa: FBT001
-    """Whatever comes, in whatever batches, outputs, counters and what is held obey the rules."""
+    """Whatever comes, in whatever batches, outputs, counters and what is kept obey the rules."""
     wanted = msgspec.structs.replace(
         data.draw(SETTINGS),
         max_models=data.draw(st.sampled_from((1, 2, 3, 4))),

@@ -56,14 +56,16 @@ def test_ways_to_forget_exclude_each_other(name: str, other: str) -> None:
     if name == other:
         assert Settings(**options)
         return
-    with pytest.raises(ParameterError, match="at most one"):
+    with pytest.raises(
+        ParameterError, match=f"{name}: cannot be combined with|{other}: cannot be combined with"
+    ):
         Settings(**options)
 
 
 @pytest.mark.parametrize("value", [0.99, 0, -1.0, math.inf, math.nan, "1.25", None, True])
 def test_a_tolerance_is_a_ratio_of_odds(value: Any) -> None:  # noqa: ANN401
     """A tolerance is a finite number of at least 1; a whole one is a float, as in a snapshot."""
-    with pytest.raises(ParameterError, match="tolerance="):
+    with pytest.raises(ParameterError, match="tolerance: "):
         Settings(tolerance=value)
     assert type(Settings(tolerance=2).tolerance) is float
 
@@ -71,14 +73,8 @@ def test_a_tolerance_is_a_ratio_of_odds(value: Any) -> None:  # noqa: ANN401
 @pytest.mark.parametrize("name", FORGETTING)
 def test_no_calibrator_forgets_nothing(name: str) -> None:
     """A rule of forgetting is refused for "none", which holds nothing."""
-    with pytest.raises(ParameterError, match=f"{name}=5 is not for 'none'; leave it out"):
+    with pytest.raises(ParameterError, match=f"{name}: is not for 'none'; leave it out"):
         Settings(calibrator="none", scores="probability", **{name: 5})  # type: ignore[arg-type]
-
-
-def test_a_former_name_is_refused_with_the_one_of_now() -> None:
-    """The calibrator "uncalibrated" is "none" now."""
-    with pytest.raises(ParameterError, match="did you mean 'none'"):
-        Settings(calibrator="uncalibrated", scores="probability")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +90,7 @@ def test_a_former_name_is_refused_with_the_one_of_now() -> None:
     ],
 )
 def test_views_that_are_tested(options: dict[str, Any], views: tuple[str, ...]) -> None:
-    """Scores that are probabilities are tested beside what is served, unless that is the same."""
+    """Scores that are probabilities are tested next to what is served, unless that is the same."""
     assert Settings(**options).views == views
 
 
@@ -115,54 +111,63 @@ def test_unknown_settings_are_refused() -> None:
     [
         (
             {"task": "ordinal"},
-            "unknown task 'ordinal'; use one of 'binary', 'multiclass', 'regression'",
+            "task: 'ordinal' is not one of 'binary', 'multiclass', 'regression'",
         ),
-        ({"scores": "probabilities"}, "unknown scores 'probabilities'; use one of 'probability'"),
-        ({"scores": ["any"]}, "unknown scores .*any.*; use one of"),
-        ({"scores": None}, "unknown scores None; use one of"),
-        ({"task": "multiclass"}, r"classes=\(\) are not two or more"),
+        ({"scores": "probabilities"}, "'any', 'probability', 'logit'; did you mean 'probability'"),
+        ({"scores": ["any"]}, "scores: .*any.* is not one of"),
+        ({"scores": None}, "scores: None is not one of"),
+        ({"task": "multiclass"}, "classes: must be two or more different classes"),
         ({"task": "multiclass", "classes": ("a",)}, "two or more"),
         ({"task": "multiclass", "classes": ("a", "b", "a")}, "different"),
-        ({"task": "multiclass", "classes": (1, 2)}, r"classes=\(1, 2\) is not a list of texts"),
-        ({"task": "multiclass", "classes": "ab"}, "classes='ab' is not a list of texts"),
-        ({"task": "multiclass", "classes": ("a", "\ud800")}, "is not a list of texts"),
-        ({"task": "multiclass", "classes": None}, "classes=None is not a list of texts"),
+        ({"task": "multiclass", "classes": (1, 2)}, r"classes\[0\]: 1 is not a string"),
+        ({"task": "multiclass", "classes": "ab"}, r"classes: 'ab' is not a list; write \['ab'\]"),
+        ({"task": "multiclass", "classes": ("a", "\ud800")}, "is not UTF-8"),
+        ({"task": "multiclass", "classes": None}, "classes: None is not a list"),
         (
             {"task": "multiclass", "classes": ("a", "é" * 129)},
-            "takes 258 bytes, and max_name_bytes=256; shorten it, or raise max_name_bytes",
+            "has 258 bytes; shorten it, or raise max_name_bytes=256",
         ),
-        ({"classes": ("a", "b")}, "belong to a multiclass task"),
+        ({"classes": ("a", "b")}, "classes: applies only to the task 'multiclass'; leave it out"),
         ({"task": "multiclass", "classes": ("a", "b"), "calibrator": "ivap"}, "one-vs-rest"),
-        ({"calibrator": "ivapr"}, "none for a binary task"),
-        ({"calibrator": "beta"}, "for probabilities"),
-        ({"task": "regression", "scores": "probability"}, "no probabilities"),
-        ({"task": "regression", "quantiles": ()}, "ascending levels"),
-        ({"task": "regression", "quantiles": (0.5, 0.5)}, "ascending levels"),
-        ({"task": "regression", "quantiles": (0.0, 0.5)}, "ascending levels"),
-        ({"task": "regression", "quantiles": (float("nan"),)}, "ascending levels"),
-        ({"task": "regression", "quantiles": ("0.5",)}, "is not a list of numbers"),
-        ({"task": "regression", "quantiles": 0.5}, "is not a list of numbers"),
-        ({"task": "regression", "grid": (1.0, 0.0)}, "ascending finite numbers"),
-        ({"task": "regression", "grid": (0.0, float("inf"))}, "ascending finite numbers"),
-        ({"task": "regression", "grid": (0, 10**400)}, "is not a list of numbers"),
-        ({"task": "regression", "grid": (False, True)}, "is not a list of numbers"),
-        ({"distributions": "full"}, "belong to a regression task"),
+        ({"calibrator": "ivapr"}, "does not support the task 'binary'; use 'ivap' or"),
+        ({"calibrator": "beta"}, "needs probabilities; set scores='probability'"),
+        (
+            {"task": "regression", "scores": "probability"},
+            "scores: must be 'any' or 'logit' for the task",
+        ),
+        ({"task": "regression", "quantiles": ()}, "is not an ascending list between 0 and 1"),
+        (
+            {"task": "regression", "quantiles": (0.5, 0.5)},
+            "is not an ascending list between 0 and 1",
+        ),
+        (
+            {"task": "regression", "quantiles": (0.0, 0.5)},
+            "is not an ascending list between 0 and 1",
+        ),
+        ({"task": "regression", "quantiles": (float("nan"),)}, "is not a list of finite numbers"),
+        ({"task": "regression", "quantiles": ("0.5",)}, "is not a list of finite numbers"),
+        ({"task": "regression", "quantiles": 0.5}, "is not a list of finite numbers"),
+        ({"task": "regression", "grid": (1.0, 0.0)}, "is not an ascending list of numbers"),
+        ({"task": "regression", "grid": (0.0, float("inf"))}, "list of finite numbers"),
+        ({"task": "regression", "grid": (0, 10**400)}, "is not a list of finite numbers"),
+        ({"task": "regression", "grid": (False, True)}, "is not a list of finite numbers"),
+        ({"distributions": "full"}, "applies only to the task 'regression'"),
         (
             {"task": "regression", "distributions": True},
-            "unknown distributions True; use one of 'none', 'scored'",
+            "distributions: True is not one of 'none', 'scored', 'full'",
         ),
         (
             {"task": "regression", "support": (0.0, 1.0)},
-            "is for distributions; set distributions = .scored.",
+            "support: needs distributions='scored' or 'full'",
         ),
-        ({**WHOLE, "support": (1.0,)}, "no pair of finite ends"),
-        ({**WHOLE, "support": (0.0, 1.0, 2.0)}, "no pair of finite ends"),
-        ({**WHOLE, "support": (1.0, 0.0)}, "no pair of finite ends"),
-        ({**WHOLE, "support": (1.0, 1.0)}, "no pair of finite ends"),
-        ({**WHOLE, "support": (0.0, float("inf"))}, "no pair of finite ends"),
-        ({**WHOLE, "support": (float("nan"), 1.0)}, "no pair of finite ends"),
-        ({**WHOLE, "support": "01"}, "is not a list of numbers"),
-        ({**WHOLE, "support": (0.0, 1.0), "grid": (0.5, 2.0)}, "does not span"),
+        ({**WHOLE, "support": (1.0,)}, "is not two numbers in ascending order"),
+        ({**WHOLE, "support": (0.0, 1.0, 2.0)}, "is not two numbers in ascending order"),
+        ({**WHOLE, "support": (1.0, 0.0)}, "is not two numbers in ascending order"),
+        ({**WHOLE, "support": (1.0, 1.0)}, "is not two numbers in ascending order"),
+        ({**WHOLE, "support": (0.0, float("inf"))}, "is not a list of finite numbers"),
+        ({**WHOLE, "support": (float("nan"), 1.0)}, "is not a list of finite numbers"),
+        ({**WHOLE, "support": "01"}, "is not a list of finite numbers"),
+        ({**WHOLE, "support": (0.0, 1.0), "grid": (0.5, 2.0)}, "does not contain grid; widen it"),
     ],
     ids=repr,
 )
@@ -187,3 +192,14 @@ def test_any_list_will_do(options: dict[str, Any]) -> None:
     settings = Settings(**options)
     restored = Processor.restore(Processor(settings).snapshot(), Settings(**options))
     assert restored.settings == settings
+
+
+def test_all_mistakes_are_found_at_once() -> None:
+    """An error names each setting that is wrong, and those that do not fit together."""
+    with pytest.raises(ParameterError) as refusal:
+        Settings(task="regression", folds=1, window=5, half_life=5, quantiles=(0.5, 0.1))
+    assert str(refusal.value).splitlines() == [
+        "folds: 1 is too small; write at least 2",
+        "quantiles: (0.5, 0.1) is not an ascending list between 0 and 1",
+        "half_life: cannot be combined with window; remove one of them",
+    ]

@@ -335,15 +335,18 @@ def test_models_have_trackers_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"support": ()}, r"'protected' needs .*set support = "),
-        ({"calibrator": "ivapr", "distributions": "scored"}, "coverage=0.5 is for a regression"),
-        ({"calibrator": None, "distributions": "scored"}, "calibrator = 'protected'; leave it"),
-        ({"task": "binary", "support": ()}, "coverage=0.5 is for a regression"),
-        ({"coverage": 0.0}, "coverage=0.0 is not a number between 0 and 1, without the ends"),
-        ({"coverage": 1.0}, "coverage=1.0 is not"),
-        ({"coverage": 1}, "coverage=1 is not"),
-        ({"coverage": math.nan}, "coverage=nan is not"),
-        ({"coverage": "0.5"}, "coverage='0.5' is not"),
+        ({"support": ()}, "support: 'protected' needs the ends of all labels"),
+        (
+            {"calibrator": "ivapr", "distributions": "scored"},
+            "coverage: needs calibrator='protected'",
+        ),
+        ({"calibrator": None, "distributions": "scored"}, "coverage: needs calibrator='protected'"),
+        ({"task": "binary", "support": ()}, "coverage: applies only to the task 'regression'"),
+        ({"coverage": 0.0}, "coverage: 0.0 is too small; write more than 0.0"),
+        ({"coverage": 1.0}, "coverage: 1.0 is too large"),
+        ({"coverage": 1}, "coverage: 1 is too large"),
+        ({"coverage": math.nan}, "coverage: nan is too small"),
+        ({"coverage": "0.5"}, "coverage: '0.5' is not a number"),
     ],
     ids=str,
 )

@@ -101,7 +101,7 @@ def test_a_true_label_that_comes_later_is_not_learned() -> None:
 
 
 def test_a_true_label_after_two_spans_is_only_counted() -> None:
-    """After another span the prediction is no longer held, so there is no outcome."""
+    """After another span the prediction is no longer kept, so there is no outcome."""
     one = processor()
     one.process_many([observed("a", 100), observed("b", 111), observed("c", 122)])
     assert outcomes(one.process(Label("a", 122, value=1))) == []

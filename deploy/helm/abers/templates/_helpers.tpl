@@ -8,7 +8,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* Bytes of a partition at rest, and more while its snapshot is made: the tables of docs/operations.md, Memory. */}}
+{{/* Bytes of a partition at rest, and more while its snapshot is made: the tables of docs/deploy.md, Memory. */}}
 {{- define "abers.partition" -}}
 {{- $m := .Values.memory }}
 {{- $protected := ternary 1 0 $m.protected }}

@@ -4,7 +4,7 @@ They are about now: the latest labels, in the order of the predictions as far as
 came or expired. All are functions of sums that the core keeps.
 """
 
-from abers.monitoring.answers.answer import Answer
+from abers.monitoring.answers.answer import Answer, saved_range
 from abers.monitoring.answers.answers import Answers, answers_of
 from abers.monitoring.answers.intervals import labels_of_a_mark, main_level
 from abers.monitoring.answers.pays import Saved
@@ -28,4 +28,5 @@ __all__ = [
     "answers_of",
     "labels_of_a_mark",
     "main_level",
+    "saved_range",
 ]

@@ -22,6 +22,7 @@ __all__ = [
     "Wording",
     "open_answer",
     "pays_answer",
+    "saved_range",
     "state_of",
     "view_answer",
     "waiting_answer",
@@ -53,7 +54,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     then
         What else a reader should know, such as what the whole stream says; may be empty.
     since
-        Event time since when an incident is open; None if there is none, or if that is unknown.
+        Event time at which the fault of an open incident began: that of its last alarm, and
+        without an alarm of the labels that show it. None without an incident.
     """
 
     question: str
@@ -125,13 +127,13 @@ def view_answer(question: str, view: View, whole: View, wording: Wording, of: in
     )
 
 
-def with_incident(answer: Answer, view: View, since: int | None, zone: str) -> Answer:
+def with_incident(answer: Answer, view: View, since: int, zone: str) -> Answer:
     """Return an answer while an incident is open: recovering if the main rows are right now."""
     answer = replace(answer, since=since)
     if any(row.status != RIGHT for row in view.main):
         return answer
-    fault = "The fault" if since is None else f"The fault of {formats.day(since, zone)}"
-    sentence = f"{fault} is not seen in the latest {formats.count(answer.of)} labels."
+    latest = f"the latest {formats.count(answer.of)} labels"
+    sentence = f"The fault of {formats.day(since, zone)} is not seen in {latest}."
     return replace(answer, state=RECOVERING, sentence=sentence)
 
 
@@ -231,11 +233,11 @@ def pays_answer(whole: Saved, of: int, now: Saved, latest: int) -> Answer:
         None if one is None else 100.0 * one for one in (whole.saved, whole.low, whole.high)
     )
     losses = f"Log loss {formats.loss(whole.calibrated)} instead of {formats.loss(whole.raw)}"
-    size = f"{losses}: {formats.change(whole.saved)}"
+    sure = saved_range(state, whole)
     return Answer(
         question="pays",
         state=state,
-        sentence=f"{size}{_certain(state, whole)}.",
+        sentence=f"{losses}: {formats.change(whole.saved)}, {sure}.",
         number=saved,
         unit="%",
         low=low,
@@ -246,26 +248,38 @@ def pays_answer(whole: Saved, of: int, now: Saved, latest: int) -> Answer:
     )
 
 
-def _certain(state: str, saved: Saved) -> str:
-    if state == YES and saved.low is not None:
-        return f", at least {formats.down(100.0 * saved.low, 1)}{formats.NO_BREAK}%"
-    if state == NO and saved.high is not None:
-        return f", at least {formats.down(-100.0 * saved.high, 1)}{formats.NO_BREAK}%"
+def saved_range(state: str, saved: Saved) -> str:
+    """Return how much was saved for sure: the nearer end where it is certain, else the range."""
+    certain = saved.low if state == YES else saved.high if state == NO else None
+    if certain is not None:
+        return f"at least {formats.down(100.0 * abs(certain), 1)}{formats.NO_BREAK}%"
     if saved.low is None or saved.high is None:
-        return ""
-    return f" (range {formats.change(saved.low)} to {formats.change(saved.high)})"
+        return f"no range, as {_certain(saved)}"
+    return f"range {formats.change(saved.low)} to {formats.change(saved.high)}"
+
+
+def _certain(saved: Saved) -> str:
+    """Return of how many predictions it has no limit what they may save, or cost."""
+    named = _named(("raw", saved.certain_raw), ("calibrated", saved.certain_calibrated))
+    return f"{named} had a probability of 0 or 1"
+
+
+def _named(*counts: tuple[str, int]) -> str:
+    """Return how many predictions there are of each view that has some."""
+    return " and ".join(
+        f"{formats.count(n)} {view} {'prediction' if n == 1 else 'predictions'}"
+        for view, n in counts
+        if n
+    )
 
 
 def _infinite(saved: Saved) -> str:
     counts = (("raw", saved.infinite_raw), ("calibrated", saved.infinite_calibrated))
-    named = [
-        f"{formats.count(n)} {'label' if n == 1 else 'labels'} had the {view} probability 0"
-        for view, n in counts
-        if n
-    ]
-    if not named:
+    views = [view for view, n in counts if n]
+    if not views:
         return "No loss to compare: every label was certain in advance."
-    return f"The log loss is infinite: {' and '.join(named)}."
+    whose = f"{' and '.join(views)} log {'losses are' if views[1:] else 'loss is'} infinite"
+    return f"The {whose}: {_named(*counts)} gave what came the probability 0."
 
 
 def _lately(now: Saved, labels: int) -> str:

@@ -59,8 +59,9 @@ class Answers(Struct, frozen=True, kw_only=True):
     -----
     **Now.** A prediction counts p (1 - p) units, p being what is served; of several classes that of
     the first choice, of intervals the share that the main level promises. A mark stands at each
-    full 500 of their sum. Now begins after the last mark but one, so it has 500 to 1,000 units.
-    There its groups are fixed: the cut of the halves, and the tenths.
+    full 1,000 of their sum. Now begins after the last mark but one, so it has 1,000 to 2,000 units;
+    all after the warm-up while these are fewer. There its groups are fixed: the cut of the halves,
+    and the tenths.
 
     **Guarantee.** The probability that any range of a view in a window ever misses the truth is at
     most 5 %, at whatever time the window is read. It is for each window, and not for all of them
@@ -170,8 +171,7 @@ def _view_answer(  # noqa: PLR0913, PLR0917 - each is known to the caller
     open_ = [one.incidents[view] for one in many if view in one.incidents]
     if not open_:
         return found
-    since = min((one for one in open_ if one is not None), default=None)
-    return with_incident(found, now.views[view], since, zone)
+    return with_incident(found, now.views[view], min(open_), zone)
 
 
 def _single_number(now: Period) -> str:

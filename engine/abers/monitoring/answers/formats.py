@@ -28,6 +28,7 @@ __all__ = [
     "signed",
     "significant",
     "span",
+    "to_one",
 ]
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -35,6 +36,9 @@ _MINUS, _DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 _WIDE = 10.0  # points: a range so wide leaves no decimals
 _MINUTE = 60_000  # milliseconds
 _MOST_DECIMALS = 12
+_LARGEST = 30  # power of ten
+_PLAIN = 7  # digits of evidence that is written out
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def decimals(low: float, high: float) -> int:
@@ -158,6 +162,28 @@ def down(value: float, places: int) -> str:
     """
     rounded = math.floor(value * 10**places) / 10**places
     return number(rounded or value, places)
+
+
+def to_one(logarithm: float) -> str:
+    """Return evidence as odds.
+
+    Examples
+    --------
+    >>> [to_one(math.log(one)) for one in (3_123.4, 4e10, 1e40)]
+    ['3,123 to 1', '4 · 10¹⁰ to 1', 'over 10³⁰ to 1']
+    >>> [to_one(math.log(one)) for one in (0.25, 9.7e15)], to_one(math.inf)
+    (['0.25 to 1', '1 · 10¹⁶ to 1'], 'over 10³⁰ to 1')
+    """
+    power = logarithm / math.log(10.0)
+    if power > _LARGEST:
+        return f"over 10{str(_LARGEST).translate(_SUPERSCRIPTS)} to 1"
+    if power < _PLAIN:
+        size = math.exp(logarithm)
+        return f"{significant(size, 2 if size < 1.0 else 1)} to 1"
+    whole = math.floor(power)
+    leading = round(10 ** (power - whole))
+    leading, whole = (1, whole + 1) if leading == 10 else (leading, whole)  # noqa: PLR2004
+    return f"{leading} · 10{str(whole).translate(_SUPERSCRIPTS)} to 1"
 
 
 def day(time: int, zone: str = "UTC") -> str:

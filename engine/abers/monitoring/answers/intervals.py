@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from abers.backends import core
 from abers.monitoring.answers.rows import ALPHA, IntervalRow, View, row_of
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["intervals_of", "labels_of_a_mark", "main_level"]
 
 _MAIN = 0.9  # the level that answers are about
-_UNITS = 500.0  # from one mark to the next
 _SHARES = 4.0  # of a level of all rows each main row has a quarter
 
 
@@ -30,11 +30,12 @@ def labels_of_a_mark(levels: Sequence[float]) -> int:
     Examples
     --------
     >>> labels_of_a_mark([0.5, 0.9]), labels_of_a_mark([0.5])
-    (5556, 2000)
+    (11112, 4000)
     """
     level = main_level(levels)
     level = _MAIN if level is None else level
-    return math.ceil(round(_UNITS / (level * (1.0 - level)), 6))
+    units: float = core.UNITS_OF_A_MARK
+    return math.ceil(round(units / (level * (1.0 - level)), 6))
 
 
 def intervals_of(

@@ -33,9 +33,12 @@ class Saved(Struct, frozen=True):
         Mean log losses in nats; None if any loss is infinite.
     infinite_raw, infinite_calibrated
         Number of labels with an infinite loss.
+    certain_raw, certain_calibrated
+        Number of labels whose raw, or calibrated, probabilities have a 0 or a 1 where the others
+        have none: what these could save at most, or at least, has no limit.
     saved, low, high
-        1 - calibrated / raw; and the range of the mean expected saving, as a share of `raw`. None
-        where a loss is infinite, or one end cannot be known.
+        1 - calibrated / raw; and the range of the mean expected saving, as a share of `raw`, and
+        at most 1: no loss is below 0. None where a loss is infinite, or one end cannot be known.
     nats, nats_low, nats_high
         The same in nats a label.
 
@@ -43,7 +46,8 @@ class Saved(Struct, frozen=True):
     -----
     **Guarantee.** The probability that the mean expected saving of a period is ever, at any time at
     which one reads it, outside the range is at most 5 %. "Expected" is given all forecasts up to
-    its own, and the labels of all predictions before it. Nothing is clipped in the number itself.
+    its own, and the labels of all predictions before it. A mean that is above the raw loss that
+    came counts as this, the most that can be saved. Nothing is clipped in the number itself.
 
     **Proof.** Let the raw forecast of label i give the probabilities r(k) to what can come, and the
     calibrated one s(k). Both are known before the label. So the saving d = log(s(k) / r(k)) takes
@@ -71,6 +75,8 @@ class Saved(Struct, frozen=True):
     calibrated: float | None
     infinite_raw: int
     infinite_calibrated: int
+    certain_raw: int
+    certain_calibrated: int
     saved: float | None
     low: float | None
     high: float | None
@@ -91,14 +97,26 @@ def saved_of(losses: Losses, labels: int) -> Saved:
         None if infinite else finite / labels
         for finite, infinite in zip(losses.finite, losses.infinite, strict=True)
     )
+    if raw is not None and high is not None:
+        high = min(high, raw)
     nats = None if raw is None or calibrated is None else raw - calibrated
     saved, saved_low, saved_high = (
         None if raw is None or one is None or not raw > 0.0 else one / raw
         for one in (nats, low, high)
     )
-    infinite = losses.infinite
     return Saved(
-        raw, calibrated, infinite[0], infinite[1], saved, saved_low, saved_high, nats, low, high
+        raw=raw,
+        calibrated=calibrated,
+        infinite_raw=losses.infinite[0],
+        infinite_calibrated=losses.infinite[1],
+        certain_raw=int(losses.high[2]),
+        certain_calibrated=int(losses.low[2]),
+        saved=saved,
+        low=saved_low,
+        high=saved_high,
+        nats=nats,
+        nats_low=low,
+        nats_high=high,
     )
 
 

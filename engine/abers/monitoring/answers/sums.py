@@ -27,7 +27,7 @@ class Sums(NamedTuple):
     views
         Names of the views that are tested.
     incidents
-        Of each view with an open incident the event time since when, or None if that is unknown.
+        Of each view with an open incident the event time at which its fault began.
     parts
         Names of the classes that have sums of their own, or levels of intervals.
     tolerance
@@ -45,7 +45,7 @@ class Sums(NamedTuple):
     came: int
     grace_period: int
     views: Sequence[str]
-    incidents: dict[str, int | None]
+    incidents: dict[str, int]
     parts: Sequence[Any]
     tolerance: float
     of_numbers: bool = False

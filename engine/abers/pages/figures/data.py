@@ -45,6 +45,8 @@ class OverTimeData(TypedDict):
     alarms: list[float]
     now: float | None
     """Where the latest labels begin."""
+    reference: tuple[float, float] | None
+    """Where a period begins and ends that a reader compares with; None without."""
     open: bool
     """Whether the last window still grows; its dot is hollow."""
     missing: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers.pages.figures import paint
-from abers.pages.figures.canvas import Canvas
+from abers.pages.figures.canvas import Box, Canvas
 from abers.pages.figures.plot import Plot, per_cent_axis, waiting
 from abers.pages.figures.scales import drawn, finite, number_text
 
@@ -31,16 +31,27 @@ def over_time(data: OverTimeData, width: float) -> Canvas:
     now = finite(data["now"])
     marks = [*data["x"], *data["ends"], *data["alarms"], *([] if now is None else [now])]
     plot = Plot(canvas, marks, data["zone"], per_cent_axis(known))
-    if now is not None:
-        plot.shade_now(now)
+    spans = _spans(plot, now, data["reference"])
+    for _, span, ink in spans:
+        canvas.rectangle(span, ink)
     plot.draw_y_ticks()
     plot.draw_x_ticks()
     shown.draw(plot)
     plot.draw_alarms(data["alarms"])
     plot.name_alarms(data["alarms"])
-    if now is not None:
-        plot.name_now(now)
+    for words, span, _ in spans:
+        plot.name(span, words)
     return canvas
+
+
+def _spans(
+    plot: Plot, now: float | None, reference: tuple[float, float] | None
+) -> list[tuple[str, Box, str]]:
+    """Return the parts that are shaded: their names, places and paints."""
+    spans = [] if now is None else [("now", plot.span(now), paint.NOW)]
+    if reference is not None:
+        spans.append(("reference", plot.span(*reference), paint.REFERENCE))
+    return [one for one in spans if one[1].left < one[1].right]
 
 
 class _Windows:

@@ -23,6 +23,7 @@ __all__ = [
     "NOW",
     "ON_COLOUR",
     "OUTLINE",
+    "REFERENCE",
     "TICK",
     "TOLERANCE",
     "colour",
@@ -52,6 +53,7 @@ TICK = stroked("soft", 1)
 DIAGONAL = stroked("soft", 1, "2 3")
 MIDDLE = stroked("soft", 0.8)
 NOW = filled("now")
+REFERENCE = filled("soft", 0.14)
 TOLERANCE = filled("tol")
 BAND = filled("band")
 CAME = filled("came")

@@ -144,19 +144,20 @@ class Plot:
         if self.canvas.text(text, x, bottom + LINE + 4, "middle"):
             self.canvas.line((x, bottom), (x, bottom + 4), paint.TICK)
 
-    def shade_now(self, start: float) -> None:
-        """Shade the area of the latest labels."""
-        x, area = self.along.scale.at(start), self.area
-        self.canvas.rectangle(Box(x, area.top, area.right, area.bottom), paint.NOW)
+    def span(self, start: float, end: float | None = None) -> Box:
+        """Return the part of the area from a value to another, or to its right side."""
+        area, scale = self.area, self.along.scale
+        right = area.right if end is None else scale.at(min(end, scale.high))
+        return Box(scale.at(max(start, scale.low)), area.top, right, area.bottom)
 
-    def name_now(self, start: float) -> None:
-        """Name the area of the latest labels above it, or inside where alarms take that room."""
-        x, area = self.along.scale.at(start), self.area
-        last = self.canvas.width - text_width("now") / 2
-        middle = min((x + area.right) / 2, last)
-        above, inside = area.top - _TEXT_GAP + 1, area.top + LINE
-        for place in ((middle, above), (last, above), (middle, inside)):
-            if self.canvas.text("now", *place, "middle", paint.INK):
+    def name(self, span: Box, words: str) -> None:
+        """Name a part of the area above it, or inside where alarms take that room."""
+        half = text_width(words) / 2
+        last = self.canvas.width - half
+        middle = min(max((span.left + span.right) / 2, half), last)
+        above, inside = span.top - _TEXT_GAP + 1, span.top + LINE
+        for place in ((middle, above), (min(span.right, last), above), (middle, inside)):
+            if self.canvas.text(words, *place, "middle", paint.INK):
                 return
 
     def draw_alarms(self, alarms: list[float]) -> None:

@@ -20,7 +20,7 @@ from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.column_types import objects
 from abers.stream.rows import Rows
-from abers.stream.setting_values import FORGETTING
+from abers.stream.setting_rules import FORGETTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class PredictionRows(NamedTuple):
     """Predictions, a row each."""
 
     rows: Floats  # of shape (n, `Task.prediction_width`); in outputs behind those of the score
-    n_labels: Integers  # number of labels that the calibrator held
+    n_labels: Integers  # number of labels that the calibrator kept
     bands: Column | None = None  # predictive distributions; None in a task without them
 
     def take(self, rows: Any) -> PredictionRows:  # noqa: ANN401 - an index of arrays
@@ -104,12 +104,12 @@ class RowCalibrator:
 
     @property
     def tracker(self) -> CoverageTracker | None:
-        """The tracker that moves the intervals of predictions; None if none does."""
+        """The tracker that moves the intervals of predictions, or None."""
         return None
 
     @property
     def mixture(self) -> Mixture | None:
-        """The mixture of experts that makes the predictions; None if none does."""
+        """The mixture of experts that makes the predictions, or None."""
         return cast("Mixture", self._calibrator) if self._task.mixed else None
 
     def run(self, steps: CalibrationSteps) -> PredictionRows:
@@ -129,7 +129,7 @@ class RowCalibrator:
         return self._task.step(self._calibrator, kind, score, value, when, number)
 
     def __len__(self) -> int:
-        """Return the number of labels held."""
+        """Return the number of labels kept."""
         return len(self._calibrator)
 
     def to_bytes(self) -> bytes:
@@ -137,7 +137,7 @@ class RowCalibrator:
         return self._calibrator.to_bytes()
 
 
-def _option(calibrator: object, name: str) -> Any:  # noqa: ANN401 - whatever it is
+def _option(calibrator: object, name: str) -> Any:  # noqa: ANN401 - anything it is
     value = getattr(calibrator, name, None)
     return tuple(value) if isinstance(value, list | tuple | np.ndarray) else value
 
@@ -165,11 +165,11 @@ class Task(ABC):
         Whether predictions change the state of a calibrator. Then observations have numbers, and
         calibrators learn what expires.
     mixed
-        Whether a mixture of experts makes the predictions, whose monitors are then there too.
+        Whether a mixture of experts makes the predictions; its monitors are then there too.
     probabilities
         Whether scores are probabilities.
     has_raw_view
-        Whether scores say probabilities, which are scored beside the predictions.
+        Whether scores say probabilities, which are scored like the predictions.
     testing
         Options of e-processes.
     views
@@ -237,7 +237,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def label(self, value: float) -> Any:  # noqa: ANN401 - whatever the labels of the task are
+    def label(self, value: float) -> Any:  # noqa: ANN401 - anything the labels of the task are
         """Return the label of a value."""
 
     def learner_args(self, value: float, id_: str) -> tuple[Any, ...]:
@@ -272,7 +272,7 @@ class Task(ABC):
         """Run steps, and return a row for each, and its predictive distribution if there are any.
 
         The options are those of `Calibrator.run`: times, where a calibrator forgets by time, the
-        array of the numbers of labels held, which the run fills, and numbers of observations.
+        array of the numbers of labels kept, which the run fills, and numbers of observations.
         """
 
     def step(  # noqa: PLR0913, PLR0917 - a step of a calibrator
@@ -301,7 +301,7 @@ class Task(ABC):
         return row
 
     def calibrator(self, state: bytes | None = None) -> RowCalibrator:
-        """Return an empty calibrator, or the one with this state; a ValueError if it is not one."""
+        """Return an empty calibrator, or that with this state; a ValueError if it is not one."""
         return RowCalibrator(self, state)
 
     def native(self) -> tuple[Model, Forgetting] | None:
@@ -309,7 +309,7 @@ class Task(ABC):
         return None
 
     def monitor(self, states: Mapping[str, Sequence[Any]] | None = None) -> TaskMonitor:
-        """Return an empty monitor, or one with states by name; a ValueError if one is not such.
+        """Return an empty monitor, or one with states by name; a ValueError for another state.
 
         Unless overridden, a monitor of probabilities, and of the scores where these are some.
         """
@@ -334,7 +334,7 @@ class Task(ABC):
         issued
             Predictions as they are issued, a row each: score and prediction.
         scored
-            Predictions whose labels came.
+            Labelled predictions.
 
         Returns
         -------

@@ -26,7 +26,7 @@ from abers.exceptions import ScoreError
 from abers.forgetting import Forgetting
 from abers.monitoring import BinaryForecasts, ScoredRows
 from abers.stream.events import Outcome, Prediction
-from abers.stream.setting_values import FORGETTING
+from abers.stream.setting_rules import FORGETTING
 from abers.stream.tasks.base import Task
 from abers.validation import shown
 
@@ -169,7 +169,7 @@ class BinaryTask(Task):
         return row
 
     def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
-        """Score the probability, and the one that the score says, if it says one."""
+        """Score the probability, and that of the score, if it says one."""
         score, p0, p1, p = self._read(rows)
         columns = self._raw(score) | {"calibrated": p}
         views = {view: BinaryForecasts(one, values) for view, one in columns.items()}
@@ -193,7 +193,7 @@ class BinaryTask(Task):
         return {"score": score, "p0": p0, "p1": p1, "p": p}
 
     def _raw(self, scores: Column) -> dict[str, Column]:
-        """Return the probabilities that scores say, by the name of their view; none if none."""
+        """Return the probabilities that scores say, by the name of their view, if any."""
         if not self.has_raw_view:
             return {}
         return {"raw": scores if self.probabilities else logistic(scores)}

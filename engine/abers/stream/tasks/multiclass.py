@@ -17,13 +17,14 @@ from abers.arrays import EXPIRE, PREDICT
 from abers.calibration import OneVsOne
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
+from abers.monitoring.class_columns import class_bets, class_outcomes
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
 from abers.stream.tasks.base import Task
 from abers.stream.tasks.rows import by_name, dicts
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from abers.arrays import Floats, Integers
+    from abers.arrays import Floats
     from abers.stream.column_types import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
@@ -33,7 +34,6 @@ __all__ = ["MultiClassTask"]
 
 _EPSILON = 1e-9  # by which probabilities may exceed 1
 _MOST_VERDICTS = 100  # classes; with more only the top class has verdicts
-_LOSSES = 4  # columns of `_losses`
 _ROUNDING = 0.01  # probabilities that were written with few digits still sum to about 1
 
 
@@ -201,20 +201,11 @@ class MultiClassTask(Task):
         """
         score, p, *_ = self._parts(issued)
         tables = {"raw": score, "calibrated": p}
-        known = [np.clip(tables[view], 0.0, 1.0) for view in self.views]
-        most = np.column_stack([one.max(axis=1) for one in known])
-        found = [scored.forecasts[view] for view in self.views]
-        true = np.column_stack([one.true for one in found])
-        issued_then = [
-            np.clip(one.table, 0.0, 1.0) for one in found if isinstance(one, ClassForecasts)
-        ]
-        labels = scored.labels[:, np.newaxis]
-        losses = _losses(issued_then[0], issued_then[-1], scored.labels.astype(np.int64))
-        if not self._verdict_classes:
-            return np.hstack((most, np.zeros((len(issued), _LOSSES)))), np.hstack((true, losses))
-        outcomes = np.hstack((true, losses, *issued_then, labels))
-        nothing = np.zeros((len(issued), _LOSSES))
-        return np.hstack((most, nothing, *known, nothing[:, :1])), outcomes
+        each = bool(self._verdict_classes)
+        forecasts = [scored.forecasts[view] for view in self.views]
+        found = [one for one in forecasts if isinstance(one, ClassForecasts)]
+        bets = class_bets([tables[view] for view in self.views], each=each)
+        return bets, class_outcomes(found, each=each)
 
     def fields(self, rows: Floats) -> dict[str, Column]:
         """Return the columns of scores and predictions."""
@@ -224,13 +215,3 @@ class MultiClassTask(Task):
     def _parts(self, rows: Floats) -> list[Floats]:
         """Return scores, probabilities, lower and upper ends."""
         return np.split(rows, 4, axis=1)
-
-
-def _losses(raw: Floats, calibrated: Floats, labels: Integers) -> Floats:
-    """Return what losses need of each row; see `CalibrationEProcess`."""
-    rows = np.arange(len(labels))
-    ratios = np.ones_like(calibrated)
-    with np.errstate(divide="ignore", over="ignore", under="ignore"):
-        np.divide(calibrated, raw, out=ratios, where=(raw > 0.0) | (calibrated > 0.0))
-    ends = (ratios.min(axis=1), ratios.max(axis=1))
-    return np.column_stack((raw[rows, labels], calibrated[rows, labels], *ends))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers import registry
-from abers.exceptions import ParameterError
-from abers.stream.setting_values import require_forgetting
+from abers.stream.setting_rules import unable
+from abers.stream.settings import require_none
 from abers.stream.tasks.binary import BinaryTask
 from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.multiclass import MultiClassTask
@@ -55,11 +55,5 @@ def make_task(settings: Settings) -> Task:
     """
     task, name = settings.task, settings.calibrator_name
     able = registry.capabilities(name, task)
-    if able.task != task:
-        msg = f"calibrator={name!r} is for a {able.task} task"
-        raise ParameterError(msg)
-    if able.of_probabilities and settings.scores != "probability":
-        msg = f"calibrator={name!r} is for scores that are probabilities"
-        raise ParameterError(msg)
-    require_forgetting(settings, name, able)
+    require_none(unable(settings.values(), name, able))
     return TASKS["cross" if able.score == "folds" else task](settings)

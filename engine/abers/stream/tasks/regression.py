@@ -1,7 +1,7 @@
 """The regression task: a score becomes quantiles of the label, each between two others.
 
 A row is the score, the merged quantiles, those of the upper and those of the lower CDF, each by
-level; of a distribution that is no band all three are equal. With whole distributions the mean
+level; of a distribution without a band all three are equal. With whole distributions the mean
 follows, and all of it is read off one distribution; then the ends of a tracked interval, if there
 is one.
 """
@@ -98,7 +98,7 @@ class RegressionTask(Task):
         return CoverageTracker(self._coverage, (self._lowest, self._highest))
 
     def calibrator(self, state: bytes | None = None) -> RowCalibrator:
-        """Return an empty calibrator, or the one with this state; a ValueError if it is not one."""
+        """Return an empty calibrator, or that with this state; a ValueError if it is not one."""
         tracker = self._make_tracker()
         if tracker is None:
             return super().calibrator(state)
@@ -184,7 +184,7 @@ class RegressionTask(Task):
     def _asked_rows(
         self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
     ) -> tuple[Floats, Column | None]:
-        """Return quantiles at all levels that are asked for, or also means and distributions."""
+        """Return quantiles at all wanted levels, or also means and distributions."""
         scores, held = steps.scores[:, 0], options["held"]
         if not self.distributions:
             found = calibrator.run(steps.kinds, scores, steps.values, levels=self._asked, **options)

@@ -20,7 +20,7 @@ __all__ = ["SettledRows", "by_name", "dicts"]
 
 
 class SettledRows(NamedTuple):
-    """Predictions whose labels came, a row each."""
+    """Labelled predictions, a row each."""
 
     events: Events  # observation or label, whichever came last: both have the id and the model
     segments: Column  # of the observations
@@ -28,8 +28,8 @@ class SettledRows(NamedTuple):
     times: Integers  # event times of the observations
     rows: Floats  # score and prediction as issued, then any columns of `distribution_scores`
     values: Floats  # labels, as numbers of `Task.value`
-    assumed: NDArray[np.bool_] | None = None  # labels that did not come; None if none is assumed
-    late: NDArray[np.bool_] | None = None  # labels after assumed ones
+    assumed: NDArray[np.bool_] | None = None  # labels that did not come; None without any
+    late: NDArray[np.bool_] | None = None  # labels after assumed labels
 
 
 def by_name(names: Sequence[str], rows: Floats) -> Column:

@@ -16,7 +16,7 @@ __all__ = ["TrackedCalibrator"]
 
 
 class TrackedCalibrator(RowCalibrator):
-    """A calibrator whose predictions have an interval that a tracker moves.
+    """A calibrator of predictions with an interval that a tracker moves.
 
     The tracker takes the same steps as the calibrator, after it: it reads the ends that the
     calibrator predicts, and the calibrator never reads the tracker.

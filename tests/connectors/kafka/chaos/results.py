@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "record"]
 
 _FILE = "ABERS_CHAOS_RESULTS"
-_PAGE = Path(__file__).parents[4] / "docs" / "operations.md"
+_PAGE = Path(__file__).parents[4] / "docs" / "evidence" / "faults.md"
 _BEGIN, _END = "<!-- make chaos writes this table -->\n", "<!-- end of the table -->\n"
 _HEAD = (
     "| fault | client | kills | lost | duplicates | state | exits with 75 | seconds |",

@@ -41,7 +41,7 @@ class Records:
     Attributes
     ----------
     labels_stopped
-        Whether labels are held back; they come at once when it ends.
+        Whether labels are kept back; they come at once when it ends.
     """
 
     def __init__(self, seed: int, rate: float, unit: float, now: int) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Report"]
 
-_PAGE = Path(__file__).parents[4] / "docs" / "operations.md"
+_PAGE = Path(__file__).parents[4] / "docs" / "evidence" / "faults.md"
 _BEGIN, _END = "<!-- make soak writes this table -->\n", "<!-- end of the soak -->\n"
 _HEAD = (
     "| fault | seconds | alerts | age of the oldest snapshot, s | recovered after, s |",

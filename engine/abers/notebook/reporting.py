@@ -1,0 +1,267 @@
+"""The report on all forecasts at once, from arrays or from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from abers.exceptions import ParameterError
+from abers.forecast_arrays import row_weights
+from abers.monitoring import ClassForecasts, MultiClassScores
+from abers.monitoring.base import consistency_bands
+from abers.monitoring.doubts import label_doubts, score_doubts
+from abers.monitoring.findings import NOT_FOUND
+from abers.monitoring.reliability_figure import reliability_figure
+from abers.monitoring.scores import PrequentialScores
+from abers.notebook.class_answers import ClassAnswers
+from abers.notebook.class_rows import class_rows
+from abers.notebook.forecast_answers import ForecastAnswers
+from abers.notebook.forecast_page import (
+    ScoredClasses,
+    ScoredForecasts,
+    ScoreNumbers,
+    forecast_document,
+)
+from abers.notebook.forecast_report import ForecastReport
+from abers.notebook.forecast_rows import Group, forecast_rows, grouped, known_labels
+from abers.notebook.report_columns import report_columns
+from abers.notebook.weighted_forecasts import WeightedForecasts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from abers.monitoring.base import Figure
+    from abers.notebook.forecast_rows import ForecastRows
+    from abers.notebook.report_columns import ReportColumns
+
+__all__ = ["report", "report_of_two"]
+
+_UNWEIGHTED = (
+    "Weights are in the scores and in .plots(). Answers count each label once; they hold if "
+    "neither a weight nor whether a row is there depends on the label."
+)
+
+AnyAnswers: TypeAlias = "ForecastAnswers | ClassAnswers"
+
+
+def report(  # noqa: PLR0913 - the columns of a table
+    y: ArrayLike | str | None = None,
+    p: ArrayLike | Mapping[Any, ArrayLike | str] | str | None = None,
+    time: ArrayLike | str | None = None,
+    model: ArrayLike | str | None = None,
+    segment: ArrayLike | str | None = None,
+    *,
+    data: object = None,
+    weight: ArrayLike | str | None = None,
+    tolerance: float = 1.25,
+) -> ForecastReport:
+    """Return what labels say about forecasts: an answer, numbers and figures.
+
+    Parameters
+    ----------
+    y
+        Array of shape (n,): labels, 0 or 1. None, NaN and other missing values are labels that are
+        not known yet: their rows are counted, and not scored.
+    p
+        Array of shape (n,): probabilities of label 1, as they were forecast before the label. Of
+        several classes a dict from each class to the column of its probabilities, or a list of
+        columns of `data` that are named like the classes.
+    time
+        Array of shape (n,): when each forecast was made, as datetimes, in milliseconds since 1970,
+        or as other numbers. Rows are sorted by it; equal times keep their order. Without it rows
+        are in the order in which forecasts were made, and their numbers are the times.
+    model, segment
+        Arrays of shape (n,): names by which there are answers besides that about all forecasts.
+    data
+        Table with columns that the other arguments may name: a data frame of pandas or polars, a
+        table of Arrow, an object with its C stream interface, or a dict of columns. Without y or p
+        all columns that are not named are found by their usual names, as `abers replay` finds those
+        of a file; the notes say which.
+    weight
+        Array of shape (n,): how much each row counts in the scores and in the diagram, 0 or more.
+        Answers count each label once, but those of weight 0, which are left out.
+    tolerance
+        Ratio of odds within which forecasts are right, at least 1.
+
+    Returns
+    -------
+    ForecastReport
+        Shown by notebooks as a page, by `print` as text; `save` writes it.
+
+    Raises
+    ------
+    LabelError, ScoreError, TimeError, WeightError, ParameterError
+        Names the value that is wrong, its row and the remedy.
+
+    Notes
+    -----
+    Columns are lists, numpy arrays, or columns of pandas, polars, pyarrow and other libraries that
+    numpy can convert or that have the C interface of Arrow. Datetimes without a timezone are UTC.
+
+    **Guarantee.** See `ForecastReport`. It needs the forecasts in the order in which they were
+    made, so that no forecast depends on its own label or a later one. With weights it also needs
+    that neither a weight nor whether a row is there depends on the label: where all labels that are
+    1 were kept, and those that are 0 sampled, look at the scores and the diagram, and not at the
+    answers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import abers
+    >>> rng = np.random.default_rng(1)
+    >>> p = rng.beta(2, 5, 20_000)
+    >>> labels = rng.random(20_000) < p**1.2
+    >>> abers.report(labels, p).answers["model"].state
+    'no'
+    >>> abers.report(y=labels[:3], p=p[:3], model=["a", "b", "a"]).verdicts["a"].labels
+    2
+
+    From a table, by the names of its columns:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"late": labels, "prob": p, "carrier": ["AA", "UA"] * 10_000})
+    >>> report = abers.report(data=frame, y="late", p="prob", segment="carrier")
+    >>> {name: answers["model"].state for name, answers in report.answers_by_group.items()}
+    {'AA': 'partly', 'UA': 'partly'}
+
+    Several classes have a column each:
+
+    >>> classes = {"low": 0.5 * p, "high": 0.5 * p, "none": 1 - p}
+    >>> size = np.where(labels, "low", "none")
+    >>> print(abers.report(size, classes).answers["model"].state)
+    no
+    """
+    columns = report_columns(data, y=y, p=p, time=time, model=model, segment=segment, weight=weight)
+    if isinstance(columns.p, Mapping):
+        return _of_classes(columns, tolerance)
+    return _of_two_classes(columns, tolerance)
+
+
+def _of_two_classes(columns: ReportColumns, tolerance: float) -> ForecastReport:
+    scores, answers = PrequentialScores(), ForecastAnswers(tolerance)
+    labels, known = known_labels(columns.y)
+    rows = forecast_rows(labels, columns.p, columns.time, 0)
+    weighted, counted = None, known[rows.order]
+    if columns.weight is not None and len(known):
+        units = row_weights(columns.weight, len(known))[rows.order]
+        counted &= units > 0
+        rows = rows.take(np.flatnonzero(counted))
+        weighted = WeightedForecasts(rows, units[counted])
+    else:
+        rows = rows.take(np.flatnonzero(counted))
+    groups = _groups(rows, columns, len(known), lambda: ForecastAnswers(tolerance))
+    scores.update_many(rows.forecasts, rows.labels)
+    answers.add(rows)
+    unlabelled = int((~known).sum())
+    notes = (*columns.notes, *_notes(unlabelled, weighted=weighted is not None))
+    found = report_of_two(scores, answers, groups=groups, notes=notes, weighted=weighted)
+    return replace(found, unlabelled=unlabelled)
+
+
+def _of_classes(columns: ReportColumns, tolerance: float) -> ForecastReport:
+    if columns.weight is not None:
+        msg = "weight is for two classes; leave it out where p has several"
+        raise ParameterError(msg)
+    names = [*map(str, columns.p)]
+    rows, known = class_rows(columns.y, columns.p, columns.time)
+    rows = rows.take(np.flatnonzero(known[rows.order]))
+    answers = ClassAnswers(names, tolerance)
+    answers.add(rows)
+    forecasts = ClassForecasts(rows.forecasts, rows.labels.astype(np.int64))
+    scores, first = MultiClassScores(), PrequentialScores()
+    scores.update_many(*forecasts)
+    first.update_many(forecasts.probabilities, forecasts.true)
+    known_scores = ScoreNumbers(scores.log_loss, scores.brier, first.ece)
+    unlabelled = int((~known).sum())
+    found = _report(
+        answers,
+        ScoredClasses(scores, answers.answers(), known_scores),
+        groups=_groups(rows, columns, len(known), lambda: ClassAnswers(names, tolerance)),
+        notes=(*columns.notes, *_notes(unlabelled, weighted=False)),
+    )
+    words = (ScoredClasses.title, ScoredClasses.right)
+    return replace(found, unlabelled=unlabelled, figures=_figures(scores, *words))
+
+
+def _groups(
+    rows: ForecastRows, columns: ReportColumns, length: int, begun: Callable[[], AnyAnswers]
+) -> dict[Group, AnyAnswers]:
+    """Return the answers of each model, of each segment, or of each pair of both."""
+    found = dict[Group, AnyAnswers]()
+    for name, part in grouped(rows, columns.model, columns.segment, length).items():
+        found[name] = begun()
+        found[name].add(part)
+    return found
+
+
+def report_of_two(
+    scores: PrequentialScores,
+    own: ForecastAnswers,
+    *,
+    groups: Mapping[Group, AnyAnswers] | None = None,
+    notes: Sequence[str] = (),
+    weighted: WeightedForecasts | None = None,
+) -> ForecastReport:
+    """Return the report on forecasts of two classes, with scores by weight if there are weights."""
+    of = scores if weighted is None else weighted
+    known = ScoreNumbers(of.log_loss, of.brier, of.ece)
+    weight = None if weighted is None else weighted.weight
+    found = _report(
+        own,
+        ScoredForecasts(scores, own.answers(), known),
+        groups=groups or {},
+        notes=(*notes, *label_doubts(scores), *score_doubts(scores)),
+        weight=weight,
+    )
+    if weighted is not None:
+        return replace(found, figures=(weighted.figure(),))
+    return replace(found, figures=_figures(scores, "Reliability", "the label 1"))
+
+
+def _report(
+    own: AnyAnswers,
+    monitor: ScoredForecasts | ScoredClasses,
+    *,
+    groups: Mapping[Group, AnyAnswers],
+    notes: Sequence[str],
+    weight: float | None = None,
+) -> ForecastReport:
+    """Return the report on forecasts, with the answers of groups and notes."""
+    verdict = own.verdicts.verdict()
+    needs = own.verdicts.label_needs() if verdict.status == NOT_FOUND else []
+    by_group = {name: one.answers() for name, one in groups.items()}
+    document = forecast_document(monitor, groups=by_group, notes=notes, weight=weight)
+    return ForecastReport(
+        labels=monitor.count,
+        **monitor.known._asdict(),
+        verdict=verdict,
+        answers=monitor.answers(),
+        document=document,
+        answers_by_group=by_group,
+        verdicts={name: one.verdicts.verdict() for name, one in groups.items()},
+        needs=tuple(one for one in needs if one.more),
+        weight=weight,
+        notes=(*notes,),
+    )
+
+
+def _figures(
+    scores: PrequentialScores | MultiClassScores, title: str, right: str
+) -> tuple[Figure, ...]:
+    if not scores.count:
+        return ()
+    views = {"forecasts": scores.reliability}
+    return (reliability_figure(views, consistency_bands, title, right),)
+
+
+def _notes(unlabelled: int, *, weighted: bool) -> Iterator[str]:
+    """Yield what a report leaves out of its answers."""
+    if unlabelled:
+        yield f"Rows without a label yet, which are not scored: {unlabelled:,}."
+    if weighted:
+        yield _UNWEIGHTED
