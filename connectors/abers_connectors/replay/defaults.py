@@ -146,6 +146,9 @@ def _job_of_file(options: ReplayOptions) -> Job:
     if timed and options.delay is not None:  # the column was named
         msg = "--delay does not go with a column of label times; leave one of them out"
         raise ParameterError(msg)
+    if options.labels is not None and options.delay is not None:
+        msg = "--delay does not go with --labels; a label comes at the time of its row"
+        raise ParameterError(msg)
     flags = {
         "input.observations": options.stream,
         "input.decimal": decimal_of(options),

@@ -78,12 +78,18 @@ def has_decimal_commas(path: str) -> bool:
     given = file_format(path)
     if given.format != "csv":
         return False
-    with Path(path).open("rb") as file:
-        found = chain.from_iterable(lines(chunks(file, given.compression), 1 << 20))
-        texts = [shown(one) for one in islice(found, _SAMPLE) if not is_blank(one)]
-    dialect = Dialect(given.separator).seen(texts[0] if texts else "")
-    cells = [*_cells(texts[1:], dialect.delimiter)]
+    try:
+        header, *texts = _first_lines(path, given.compression)
+        cells = [*_cells(texts, Dialect(given.separator).seen(header).delimiter)]
+    except (ValueError, csv.Error):  # no line, or damaged; the run says what is wrong
+        return False
     return any(map(_COMMA.fullmatch, cells)) and not any(map(_POINT.fullmatch, cells))
+
+
+def _first_lines(path: str, compression: str | None) -> list[str]:
+    with Path(path).open("rb") as file:
+        found = chain.from_iterable(lines(chunks(file, compression), 1 << 20))
+        return [shown(one) for one in islice(found, _SAMPLE) if not is_blank(one)]
 
 
 def _cells(texts: Iterable[str], delimiter: str) -> Iterable[str]:

@@ -118,6 +118,13 @@ def test_two_files_that_do_not_fit(predictions: str, labels: str, message: str) 
         plan_replay(ReplayOptions("p.csv", labels="l.csv"))
 
 
+def test_labels_with_times_have_no_delay() -> None:
+    """A delay of labels that have times is an error, not ignored."""
+    write_two("id,time,score\na,#1,.2\n", "id,time,label\na,#1,1\n")
+    with pytest.raises(ParameterError, match="--delay does not go with --labels"):
+        plan_replay(ReplayOptions("p.csv", labels="l.csv", delay="5"))
+
+
 def test_several_classes() -> None:
     """A column of scores for each class makes a task of these classes, with probabilities."""
     Path("m.csv").write_text(

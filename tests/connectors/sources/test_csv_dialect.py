@@ -85,3 +85,9 @@ def test_decimal_commas_are_seen(tmp_path: Path, text: str, found: bool) -> None
     assert has_decimal_commas(str(tmp_path / "a.csv")) == found
     assert has_decimal_commas(str(tmp_path / "a.csv.gz")) == found
     assert not has_decimal_commas(str(tmp_path / "a.jsonl"))
+
+
+def test_a_damaged_file_shows_nothing(tmp_path: Path) -> None:
+    """What cannot be unpacked has no decimal commas; the run says what is wrong with it."""
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id;score\na;0,5\n")[:-12])
+    assert not has_decimal_commas(str(tmp_path / "a.csv.gz"))
