@@ -1,4 +1,4 @@
-"""False alarms, and how soon faults are found, on streams whose true probabilities are known.
+"""False alarms, and how soon faults are found, on streams with known true probabilities.
 
 `benchmarks.verdicts` runs these streams and writes them into its page. It compares the bets of
 `CalibrationEProcess` with those that it had before: two Venn-Abers sets of forecasts rounded to
@@ -45,7 +45,7 @@ TEXT = """\
 
 ### False alarms
 
-{streams:,} streams of {n:,} right forecasts each, whose log odds are normal with standard deviation
+{streams:,} streams of {n:,} right forecasts each, with normal log odds of standard deviation
 1. The first number is of streams in which `since-start` was ever triggered: by chance at most
 {chance:.0f} on average. The second is of alarms of `change` among all {all:,} million observations,
 at most {alarms:.0f} on average. The third and fourth are those of both tests with a tolerance.
@@ -174,7 +174,7 @@ def false_settings() -> list[Setting]:
 
 
 def border_settings() -> list[Setting]:
-    """Return streams whose odds are off by the tolerance."""
+    """Return streams with odds that are off by the tolerance."""
     return [
         Setting(f"off, {rate}", rate, partial(_odds, TOLERANCE), DELAYS["up to 2,000 late"])
         for rate in RATES

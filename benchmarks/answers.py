@@ -1,4 +1,4 @@
-"""Answers about now on streams whose true probabilities are known: false ones, and how soon.
+"""Answers about now on streams with known true probabilities: false ones, and how soon.
 
 `benchmarks.verdicts` runs these streams and writes them into its page.
 """

@@ -1,4 +1,4 @@
-"""Cross Venn-Abers prediction of a batch, beside the package venn-abers.
+"""Cross Venn-Abers prediction of a batch, compared with the package venn-abers.
 
 Both take K arrays of scores and labels and K arrays of queries, and return one merged probability
 per query, equal up to rounding. Fitting is part of the time.

@@ -1,7 +1,7 @@
 """Memory per observation, and the time to save and to restore.
 
-Memory is the growth of a fresh process as the system reports it, beside the size that the object
-reports.
+Memory is the growth of a fresh process as the system reports it, compared with the size
+that the object reports.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cost against the number of observations held: prequential, one at a time, sliding window.
+"""Cost against the number of observations: prequential, one at a time, sliding window.
 
 Every contender gets the same stream at a bag of n. Without a window the bag grows while it is
 timed, from below n to as much above, and is restored after each turn.

@@ -2,7 +2,7 @@
 
 An operation that is slow once is slow because of the machine; one that is slow at the same
 observation in every new calibrator is slow because of the algorithm. So each calibrator is built
-several times, and the worst operation is the one whose fastest pass is slowest.
+several times, and the worst operation has the slowest fastest pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from benchmarks.streams import Floats, Stream
 
 _TAIL, _CHUNKS = 100_000, 5  # the last arrivals are timed, at most so many, in so many calls
-_WARM_UP = 50  # probes whose times do not count
+_WARM_UP = 50  # probes that do not count
 _KINDS = {PREDICT: "predict", LEARN: "learn", REMOVE: "remove"}
 
 
@@ -186,8 +186,8 @@ def hostile_orders(plan: Plan) -> Section:
         f" fastest of {plan.passes} passes, each on a calibrator built anew; and the worst seen in"
         " any pass, in which every pause of the machine is counted.\n\n"
         "*Largest hull*: every reduced fraction is the slope of one edge. *n/2 vertices*: pairs of"
-        " real weights whose share of label 1 grows from pair to pair; n labels cannot have more"
-        " blocks, since a block but the outermost needs both labels.\n\n"
+        " real weights with a share of label 1 that grows from pair to pair; n labels cannot have"
+        " more blocks, since a block but the outermost needs both labels.\n\n"
     )
     values: dict[Key, Spread] = {}
     for n in plan.hostile:

@@ -1,4 +1,4 @@
-"""The journal of a service: cost of writing, of restoring, and of saving beside the loop.
+"""The journal of a service: cost of writing, of restoring, and of saving while it runs.
 
 A restore is measured as a whole: a snapshot is loaded, and the entries after it are decoded and
 applied.
@@ -55,8 +55,8 @@ def _writing(plan: Plan) -> Part:
         rows.append([size(width), *found.values()])
     body = (
         "### Writing down what was decided\n\nMicroseconds an event, half observations and half"
-        f" labels {size(LATE)} later, without outcomes; the share is of rounds in turns, encoding"
-        " not counted.\n\n" + table(["events a batch", TAKE, NOTED, ADDED], rows)
+        f" labels, each {size(LATE)} later, without outcomes; the share is of rounds in turns,"
+        " encoding not counted.\n\n" + table(["events a batch", TAKE, NOTED, ADDED], rows)
     )
     return body, values
 

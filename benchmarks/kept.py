@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abers.stream import Event
     from abers_connectors.sources.base import Position
 
-WINDOW = 100_000  # labels held, ids remembered, and milliseconds waited over a long stream
+WINDOW = 100_000  # labels kept, ids remembered, and milliseconds waited over a long stream
 LOST = 100  # one label in so many never comes
 POINTS = 10
 

@@ -1,10 +1,10 @@
-"""The service beside a bare loop: `python -m benchmarks.loops LOOP CLIENT …`.
+"""The service compared with a bare loop: `python -m benchmarks.loops LOOP CLIENT …`.
 
 Both read the same two topics in batches of equal size, in a transaction each, with the same client
 settings. The bare loop writes the bytes of predictions and changelog that the service wrote to
 other topics before, and does nothing else. The figures are
 observations per second between the first commit and the last, and the processor time of this
-process in microseconds an input, of which an observation and its label are two.
+process in microseconds an input, and an observation and its label are two.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Start(NamedTuple):
 
 
 def settings(client: str, bootstrap: str, topics: str) -> dict[str, object]:
-    """Return the configuration of a service over topics whose names begin alike."""
+    """Return the configuration of a service over topics with names that begin alike."""
     return {
         "task.scores": "probability",
         "kafka.client": client,
@@ -221,7 +221,7 @@ def abers(
 
 
 def main(name: str, client: str, bootstrap: str, topics: str, before: str, *sizes: str) -> None:
-    """Run a loop over topics; the service has written to those whose names begin as in `before`."""
+    """Run a loop over topics; the service has written to those with names like `before`."""
     batch, count = map(int, sizes)
     flags = settings(client, bootstrap, topics)
     if name == LOOPS[0]:

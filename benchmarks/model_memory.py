@@ -1,4 +1,4 @@
-"""Memory of many models with few labels each, beside the estimate of the metrics.
+"""Memory of many models with few labels each, compared with the estimate of the metrics.
 
 Run as `python -m benchmarks.model_memory MODELS LABELS KIND` in a process of its own, where KIND is
 any, merged or protected; prints one JSON object, in bytes a model.

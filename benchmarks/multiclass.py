@@ -1,4 +1,4 @@
-"""Several classes: cost beside as many binary calibrators, and beside venn-abers.
+"""Several classes: cost compared with as many binary calibrators and with venn-abers.
 
 One-vs-rest is compared with its own binary calibrators run by themselves, which leaves the cost of
 the classes. Probabilities are compared before anything is timed.

@@ -28,7 +28,7 @@ class Section(NamedTuple):
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write a table whose first column holds names and whose others hold numbers."""
+    """Write a table with names in the first column and numbers in the others."""
     lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
     return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines) + "\n"
 

@@ -1,7 +1,7 @@
 """How long a snapshot in the background stops the loop, measured in a process of its own.
 
 A fork takes time in proportion to the memory of its process, so the process holds only a processor.
-The loop processes batches meanwhile, each of which is timed too, because memory pages that both
+The loop processes batches meanwhile, and each is timed too, because memory pages that both
 processes write to are copied. Run as `python -m benchmarks.paused N ROUNDS`; prints JSON, in
 milliseconds.
 """
@@ -43,7 +43,7 @@ def batch(number: int, labelled: int, waiting: int) -> Events:
 
 
 def pauses(n: int, rounds: int) -> dict[str, list[float]]:
-    """Time forks, and the slowest batch while there is a copy and while there is none."""
+    """Time forks, and the slowest batch with a copy and without."""
     processor = holding(n, n, Settings(max_pending=2 * n, dedup_max_ids=n))
     saver, number = BackgroundSnapshotter(lambda *job: sum(map(len, job[2]))), 0
     found: dict[str, list[float]] = {"pause": [], "copied": [], "alone": [], "seconds": []}

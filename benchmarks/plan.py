@@ -18,7 +18,7 @@ class Plan(NamedTuple):
     hostile: tuple[int, ...]  # sizes of hostile bags
     probes: int  # observations tried on each
     passes: int  # times that each is built anew
-    large: int  # observations whose memory, bytes and floor are measured
+    large: int  # observations of the measured memory, bytes and floor
     replayed: int  # observations of a replayed file, whole thousands
     long: int  # observations over which memory is watched, whole thousands
     models: int  # in one stream

@@ -1,4 +1,4 @@
-"""Time of protected prediction beside that of plain Venn-Abers prediction, in one run.
+"""Time of protected prediction compared with plain Venn-Abers prediction, in one run.
 
 Usage: python -m benchmarks.protection_speed [BLOCKS]
 
@@ -68,7 +68,7 @@ def processed(probability: Literal["merged", "protected"], models: int, blocks: 
 
 
 def parts(n: int) -> dict[str, Callable[[], object]]:
-    """Return the parts of protected prediction, on a stream whose labels come late."""
+    """Return the parts of protected prediction, on a stream with late labels."""
     rng = np.random.default_rng(1)
     scores, (rows, kinds) = rng.random(n), interleaved(n, LATE)
     labels = (rng.random(n) < scores).astype(np.uint8)

@@ -1,7 +1,7 @@
 """How fast a stream of scores is replayed from file to file, and where the time goes.
 
 The job of `abers run` is timed, from its configuration to outputs under their names, on one core,
-and beside it the least work that any such job needs.
+and the least work that any job of this kind needs.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ READ, VALIDATION, PENDING_STORE, CALIBRATOR, OUTPUTS, WRITE, REST = PARTS = (
     "encode and write",
     "everything else",
 )
-_CALLS: tuple[tuple[str, type, str], ...] = (  # of which none is inside another
+_CALLS: tuple[tuple[str, type, str], ...] = (  # none is inside another
     (VALIDATION, EventValidator, "validate"),
     (PENDING_STORE, core.PendingStore, "take"),
     (CALIBRATOR, VennAbers, "run"),

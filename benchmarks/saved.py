@@ -2,7 +2,7 @@
 
 Memory is the proportional set size of anonymous pages: what a process shares with its copy counts
 once, and nothing that other programs map, such as the files of libraries, changes the figure. The
-copy is measured once per turn of the loop, beside the formula of the page. Run as
+copy is measured once per turn of the loop, compared with the formula of the page. Run as
 `python -m benchmarks.saved LABELS WAITING [WIDTH] [protected]`; prints JSON. The probability
 is merged unless "protected" is given.
 """

@@ -239,7 +239,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}")
     parser.add_argument("--only", nargs="+", help="words of the names of the rows")
     arguments = parser.parse_args(words)
-    # Processes that outlive the command become children, whose time counts.
+    # Processes that outlive the command become children, and their time counts.
     ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
     NOISE.listen()
     rows, first = [], None

@@ -1,4 +1,4 @@
-"""The service on a broker of its own: its rate beside a bare loop, and the delay of predictions.
+"""The service on a broker of its own: its rate, that of a bare loop, and the delay of predictions.
 
 Both clients are measured in the same rounds.
 

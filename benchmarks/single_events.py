@@ -1,4 +1,4 @@
-"""Single events through `Processor.process`, beside each as a batch by columns.
+"""Single events through `Processor.process`, compared with each as a batch by columns.
 
 Both take the same events, in turns, after as many others. A figure is CPU time per event, of
 observations and labels alike, with all that waits for the monitors.

@@ -40,7 +40,7 @@ class Stream(NamedTuple):
 class Hostile(NamedTuple):
     """A stream, and observations to be tried on what it leaves.
 
-    Those that are held are removed, predicted and learned again; others are learned, predicted
+    Those in the set are removed, predicted and learned again; others are learned, predicted
     and removed.
     """
 

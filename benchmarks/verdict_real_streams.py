@@ -1,4 +1,4 @@
-"""Verdicts on real streams whose labels come late, beside shares that need no theory, as a page.
+"""Verdicts on real streams with late labels, and shares that need no theory, as a page.
 
 Usage: python -m benchmarks.verdict_real_streams [--data FOLDER] [--output PAGE]
 

@@ -1,4 +1,4 @@
-"""Streams whose true probabilities are known, on which verdicts are tried."""
+"""Streams with known true probabilities, on which verdicts are tried."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Recorded(VerdictSequence):
 
 
 def is_true(groups: Sequence[ForecastGroup], status: str, group: int) -> bool:
-    """Return whether a claim is true of groups whose labels are true probabilities."""
+    """Return whether a claim is true of groups with true probabilities as labels."""
     slack = [EXACT * one.labels for one in groups]
     high = [one.observed < one.least - room for one, room in zip(groups, slack, strict=True)]
     low = [one.observed > one.most + room for one, room in zip(groups, slack, strict=True)]
@@ -165,12 +165,12 @@ def simulate(case: Case, seed: Sequence[int]) -> Result:
 
 
 def off(p: Floats, factor: float) -> Floats:
-    """Return probabilities whose odds are those of p divided by a factor."""
+    """Return probabilities with the odds of p divided by a factor."""
     return np.asarray(p / (p + (1.0 - p) * factor))
 
 
 def flatter(p: Floats, slope: float, at: float) -> Floats:
-    """Return probabilities whose log odds are flatter than those of p, around some log odds."""
+    """Return probabilities with log odds that are flatter than those of p, around some log odds."""
     return np.asarray(special.expit(at + (special.logit(p) - at) / slope))
 
 
@@ -313,7 +313,7 @@ def _needed(
 
 
 def powerful() -> list[Case]:
-    """Return the streams whose verdicts have a power that the reference computes."""
+    """Return the streams with verdicts of a power that the reference computes."""
     common, rare = reference.quantiles(2, 5), reference.quantiles(2, 398)
     at = reference.cut(common)
     constant = np.full(11, 0.9)

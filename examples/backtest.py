@@ -56,13 +56,14 @@ def loans() -> tuple[pa.Table, Floats]:
 
 
 def main() -> None:
-    """Print verdicts by what is true of a model, and log losses."""
+    """Print answers by what is true of a model, and log losses."""
     table, truth = loans()
     processor = Processor(Settings(scores="probability", label_timeout=31 * DAY))
     outputs = processor.process_batch(Events.from_arrow(table, {"label_time": "known"}))
-    verdicts = {
-        name: monitor.verdicts  # on the scores, and on what abers served
+    answers = {
+        name: found  # about the scores, and about what abers served
         for (name, _), monitor in zip(processor.keys, processor.monitors, strict=True)
+        if (found := monitor.answers()) is not None
     }
     labels, names = np.asarray(table["label"]), table["model"].to_pylist()
     served = {
@@ -71,16 +72,16 @@ def main() -> None:
         "truth": truth,
     }
     losses = {name: -np.log(np.where(labels, p, 1 - p)) for name, p in served.items()}
-    print("the model is       models  found too high, by             log loss of the")
-    print("                           its scores  abers' own       model  abers  truth")
+    print("the model is       models  found off at the end          log loss of the")
+    print("                            the scores      abers       model  abers  truth")
     for one in STATES:
-        both = [many for name, many in verdicts.items() if state(name) == one]
-        raw, own = (sum(many[n].status == "too high" for many in both) for n in (0, 1))
+        of = [found for name, found in answers.items() if state(name) == one]
+        raw, own = (sum(found[n].state == "no" for found in of) for n in ("model", "calibrated"))
         rows = np.array([state(name) == one for name in names])
         means = "  ".join(f"{loss[rows].mean():.3f}" for loss in losses.values())
-        print(f"{one:<18} {len(both):>6} {raw:>11} {own:>11}       {means}")
-    worst = min(verdicts, key=lambda name: verdicts[name][0].ratio.upper)
-    print(f"\n{worst}: {verdicts[worst][0].sentence}")
+        print(f"{one:<18} {len(of):>6} {raw:>11} {own:>11}       {means}")
+    worst = min(answers, key=lambda name: answers[name]["model"].high or 0.0)
+    print(f"\n{worst}: {answers[worst]['model'].sentence}")
 
 
 if __name__ == "__main__":

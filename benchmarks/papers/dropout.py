@@ -1,4 +1,4 @@
-"""A network of two hidden layers whose spread is that of its passes with dropout, in numpy.
+"""A network of two hidden layers, with the spread of its passes with dropout, in numpy.
 
 Units are left out at prediction as they were in training, so a fit is a function of
 its rows and seed, and a prediction of the fit, of the seed and of the rows it is asked for at once.

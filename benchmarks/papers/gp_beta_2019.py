@@ -50,7 +50,7 @@ _GP_ROWS = 1_000  # of training and test together
 _RESTARTS = 8  # with one start Diabetes and Forest end in a poor maximum
 _GRID, _REACH = 1_024, 16.0  # points, and standard deviations beyond the extreme means
 _NOTHING = np.finfo(np.float64).eps  # density where a step map has none, as in the authors' code
-_MIDDLES = (np.arange(100) + 0.5) / 100  # levels whose quantiles have the mean
+_MIDDLES = (np.arange(100) + 0.5) / 100  # levels of quantiles that have the mean
 
 
 def _base(spec: Spec, x: Floats, y: Floats) -> Any:  # noqa: ANN401 - a function of features

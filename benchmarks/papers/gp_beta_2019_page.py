@@ -1,4 +1,4 @@
-"""The page of Song et al. (2019): table 1 beside ours, calibration curves, and the mixture.
+"""The page of Song et al. (2019): table 1 and ours, calibration curves, and the mixture.
 
 A row is what the paper has a row of; what was not run stays open in it.
 """

@@ -141,7 +141,7 @@ def noiseless(_: Path, spec: Spec) -> dict[str, Any]:
 
 
 def medians(_: Path, spec: Spec) -> dict[str, Any]:
-    """Predict medians of labels whose scores have normal noise (figure 3)."""
+    """Predict medians of labels with normal noise in their scores (figure 3)."""
     rng = np.random.default_rng([_YEAR, spec["seed"]])
     y = rng.permutation(np.arange(1.0, 501.0))
     score = y + rng.normal(size=500)

@@ -1,6 +1,6 @@
-"""The page of Petej (2018): table 1 beside ours, and its three figures.
+"""The page of Petej (2018): table 1 and ours, and its three figures.
 
-The scale of ranks stands beside the published numbers, which fit it; units of the
+The scale of ranks is compared with the published numbers, which fit it; units of the
 label stand by themselves.
 """
 
@@ -119,7 +119,7 @@ def _nearness(found: Found, published: Mapping[tuple[str, str, str], float]) -> 
     )
     return (
         f"{near} of {len(gaps)} cells are within {_NEAR} of the published number; further than"
-        f" {_FAR} from it are cells of {', '.join(far)}, whose regressors must be others than ours."
+        f" {_FAR} from it are cells of {', '.join(far)}; their regressors must differ from ours."
     )
 
 
@@ -163,8 +163,8 @@ def _figures(answers: Answers) -> str:
         if name.endswith("figure/3"):
             gaps = np.array(answer.result["median"]) - np.array(answer.result["truth"])
             parts.append(
-                f"Figure 3, labels 1 to 500, scores with standard normal noise, 300 learned, 200"
-                " predicted: the predicted median, the middle of where the CDF is 1/2, less the"
+                f"Figure 3, labels from 1 to 500, scores with standard normal noise, 300 learned,"
+                " 200 predicted: the predicted median, the middle of where the CDF is 1/2, less the"
                 f" label has the mean {gaps.mean():+.2f} ±"
                 f" {gaps.std(ddof=1) / len(gaps) ** 0.5:.2f} and the standard deviation"
                 f" {gaps.std(ddof=1):.2f}; the paper says “little or no bias”.\n\n"

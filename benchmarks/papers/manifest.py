@@ -70,7 +70,7 @@ def excuse(folder: Path | None, name: str) -> str | None:
 
 @cache
 def read(folder: Path, name: str) -> Table:
-    """Read a set whose last column is the target."""
+    """Read a set with the target in its last column."""
     path = folder / MANIFEST[name].file
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         names, *rows = csv.reader(file)

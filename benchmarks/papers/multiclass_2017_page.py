@@ -1,4 +1,4 @@
-"""The page of Manokhin (2017): tables 1 to 4 beside ours, and the ratio of the parts.
+"""The page of Manokhin (2017): tables 1 to 4 and ours, and the ratio of the parts.
 
 Who is first is said of our means as of the published ones, whatever it is.
 """

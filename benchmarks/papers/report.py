@@ -1,7 +1,7 @@
 """Tables "published | ours | difference", and what stands at the end of every evidence page.
 
 A mean stands with its standard error and the number of repetitions; a difference
-is ours minus the published number, and there is none where either is infinite or missing.
+is ours minus the published number, and missing where either is infinite or missing.
 """
 
 from __future__ import annotations

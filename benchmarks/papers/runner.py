@@ -83,7 +83,7 @@ def kept(path: Path, tasks: Sequence[Task]) -> dict[str, Answer]:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Read a file whose last line may be torn."""
+    """Read a file with a last line that may be torn."""
     if path.is_file():
         with path.open(encoding="utf-8") as file:
             yield from (json.loads(line) for line in file if line.endswith("\n"))
@@ -127,7 +127,7 @@ def _line(record: dict[str, Any]) -> str:
 def _answers(
     pool: ProcessPoolExecutor, tasks: Sequence[Task], folder: Path, budget: Budget
 ) -> Iterator[tuple[Task, Answer]]:
-    """Return tasks to the pool, one a process, until there is none or the time is over."""
+    """Return tasks to the pool, one a process, until all are done or the time is over."""
     started, rest = perf_counter(), iter(tasks)
     busy: dict[Future[Answer], Task] = {}
     while True:

@@ -1,4 +1,4 @@
-"""Protected probabilities on streams of several classes, beside what they are made of.
+"""Protected probabilities on streams of several classes, compared with their parts.
 
 The scorers and their delays are those of `streams_several`, the scores of protected and shrunk
 their probabilities; answers are of the form of `streams_protection`.
@@ -41,7 +41,7 @@ def protected_classes(folder: Path, spec: Spec) -> dict[str, Any]:
 
 
 def forecasts(odds: Floats, y: Integers, delay: int) -> Forecasts:
-    """Forecast from log odds a class, whose labels come `delay` observations later."""
+    """Forecast from log odds a class with labels that come `delay` observations later."""
     classes, scores = range(odds.shape[1]), shared(expit(odds))
     raw = shared(clipped(scores))
     calibrator = ProtectedMultiClass(classes)

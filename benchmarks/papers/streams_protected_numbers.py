@@ -1,4 +1,4 @@
-"""Protected distributions on streams of numbers, beside what they are made of.
+"""Protected distributions on streams of numbers, compared with their parts.
 
 The base and its delays are those of `streams_numbers`. All CRPS are exact, that of the base by
 1,999 quantiles, with the mass beyond the support at its ends. Coverage is that of central

@@ -93,7 +93,7 @@ def rivals(scores: Floats, y: Integers, order: Steps) -> dict[str, Floats]:
 
 
 class Rival(Protocol):
-    """A calibrator of a stream whose scores are known to it by their rows."""
+    """A calibrator of a stream that knows its scores by their rows."""
 
     def forecast(self, row: int) -> float:
         """Return the probability of label 1."""
@@ -149,7 +149,7 @@ class OnlinePlatt:
 
 
 class Tracking:
-    """The share of label 1 among earlier labels whose forecast by online Platt scaling was near.
+    """The share of label 1 among earlier labels with a near forecast by online Platt scaling.
 
     Gupta & Ramdas (2023), "tracking": ten equal bins, in each its middle counts as one label.
     """

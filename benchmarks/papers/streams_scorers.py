@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["frozen", "online"]
 
-_RATE, _PENALTY = 0.01, 1e-4  # of scikit-learn's SGDClassifier, whose steps these are
+_RATE, _PENALTY = 0.01, 1e-4  # of the steps of scikit-learn's SGDClassifier
 
 
 def online(x: Floats, y: Integers, order: Steps, learns: NDArray[np.bool_] | None = None) -> Floats:

@@ -58,7 +58,7 @@ class Forecast(NamedTuple):
 def losses(folder: Path, spec: Spec) -> dict[str, Any]:
     """Measure all methods on a block of splits: mean log loss (None: infinite), RMSE, and widths.
 
-    Reliability is counted in tenths: forecasts (of the log merge), their sum, and labels 1.
+    Reliability is counted in tenths: forecasts (of the log merge), their sum, and labels of 1.
     """
     data = encoded(folder, spec["data"])
     source = weka if spec["source"] == "weka" else scorers

@@ -106,8 +106,8 @@ def test_the_memory_is_that_of_the_configuration() -> None:
     """The values of the memory are the limits that the default configuration has."""
     flags = tomllib.loads(VALUES["configuration"])
     config = load(flags=flags, environ={"ABERS_KAFKA_PASSWORD": "p"})
-    memory, limits = VALUES["memory"], config.limits
-    assert memory["labels"] == config.calibrator.window
+    memory, limits = VALUES["memory"], config.settings()
+    assert memory["labels"] == limits.window
     assert memory["pending"] == limits.max_pending
     assert memory["early"] == limits.max_early
     assert memory["finished"] == limits.dedup_max_ids

@@ -13,7 +13,7 @@ from tests.deploy.files import DEPLOY
 
 from abers_connectors import exit_codes
 from abers_connectors.config.model import load
-from abers_connectors.config.sections import KafkaSection
+from abers_connectors.config.options import option
 
 UNIT = DEPLOY / "abers@.service"
 KEYS = re.findall(r"^(\w+)=(.*)$", UNIT.read_text(), re.MULTILINE)
@@ -83,5 +83,5 @@ def test_snapshots_are_in_the_folder_of_the_instance() -> None:
 def test_our_own_watchdog_is_first() -> None:
     """The process, which can say what hung, has less patience than systemd."""
     (seconds,) = given("WatchdogSec")
-    patience: int = KafkaSection.model_fields["stall_timeout"].default
+    patience: int = option("kafka.stall_timeout").default
     assert patience < int(seconds) * 1000

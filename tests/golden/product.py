@@ -101,10 +101,15 @@ def written(struct: object) -> Any:  # noqa: ANN401 - JSON
 
 def defaults(config: Mapping[str, Any]) -> Flat:
     """Return all keys of a configuration with their values."""
-    found: Flat = msgspec.json.decode(
-        msgspec.json.encode(load(flags=config, environ={}).model_dump())
-    )
-    return found
+    found: Flat = {}
+    for key, value in load(flags=config, environ={}).values().items():
+        *sections, name = key.split(".")
+        within = found
+        for section in sections:
+            within = within.setdefault(section, {})
+        within[name] = value
+    read: Flat = plain(msgspec.json.encode(found))
+    return read
 
 
 # The processor

@@ -6,9 +6,8 @@ import signal
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
+import msgspec
 import typer
-from pydantic import BaseModel
-from pydantic_core import PydanticUndefined
 from ruamel.yaml import YAML
 
 from abers import exceptions, registry
@@ -16,7 +15,7 @@ from abers.learners.river_adapters import LEARNERS
 from abers.monitoring import ANSWERS, TESTS, Monitor
 from abers_connectors import exit_codes, state_key
 from abers_connectors.cli.main import app
-from abers_connectors.config.model import Config
+from abers_connectors.config.options import options
 from abers_connectors.config.problems import keys_of
 from abers_connectors.http import token
 from abers_connectors.kafka import login, settings
@@ -25,6 +24,8 @@ from abers_connectors.schemas import registry_login
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from abers.stream.option import Option
 
 __all__ = ["codes", "commands", "keys", "metrics"]
 
@@ -74,27 +75,19 @@ def _choices(kind: Any) -> Iterator[str]:  # noqa: ANN401 - any annotation
 
 def keys() -> Iterator[str]:
     """Yield a line for each key, with its default, each calibrator, learner and secret."""
-    for path in keys_of(Config):
-        *sections, name = path
-        model = Config
-        for section in sections:
-            kind = model.model_fields[section].annotation
-            model = next(one for one in (*get_args(kind), kind) if hasattr(one, "model_fields"))
-        info = model.model_fields[name]
-        choices = "|".join(_choices(info.annotation))
-        yield f"{'.'.join(path)} {_default(info)} {choices}".rstrip()
+    for path in map(".".join, keys_of()):
+        one = options().get(path)
+        yield path if one is None else f"{path} {_default(one)} {'|'.join(one.choices)}".rstrip()
     for task in ("binary", "multiclass", "regression"):
         yield from (f"calibrator of {task}: {name}" for name in registry.names(task))
     yield from (f"learner: {name}" for name in sorted(LEARNERS))
     yield from (f"environment: {name}" for name in SECRETS)
 
 
-def _default(info: Any) -> str:  # noqa: ANN401 - of pydantic
-    if isinstance(info.default, BaseModel):
-        return ""
-    if info.default is PydanticUndefined:
-        return "by other keys" if info.default_factory else "required"
-    return f"= {info.default!r}"
+def _default(one: Option) -> str:
+    if one.required:
+        return "required"
+    return "by other keys" if one.default in {"", msgspec.UNSET} else f"= {one.default!r}"
 
 
 def metrics() -> Iterator[str]:

@@ -6,7 +6,6 @@ Everything that would stop a run before its first record is reported at once. No
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from ipaddress import ip_address
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +24,7 @@ from abers_connectors.schemas.registry_client import SchemaRegistry
 from abers_connectors.secret import is_exposed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from abers.stream import DeadLetter, Event
     from abers.stream.settings import Settings
@@ -87,8 +86,8 @@ def check(
 
 def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
     """Warn of secrets that others can read, and of a live page that they can open."""
-    for key, file in _files_of_secrets(config.model_dump()):
-        if is_exposed(file):
+    for key, file in config.values().items():
+        if key.endswith("_file") and file is not None and is_exposed(file):
             yield f"{key}: every user of this machine can read {file}; run: chmod o-r {file}"
     http = config.http
     protected = TOKEN in environ or http.token_file is not None
@@ -98,15 +97,6 @@ def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
         f"http.host: other machines can reach {http.host}, and the live page has no token; set "
         f"{TOKEN} in the environment, or write {shown('127.0.0.1')}"
     )
-
-
-def _files_of_secrets(section: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each key that names a file with a secret, and the file."""
-    for name, value in section.items():
-        if isinstance(value, Mapping):
-            yield from _files_of_secrets(value, f"{within}{name}.")
-        elif name.endswith("_file") and value is not None:
-            yield f"{within}{name}", value
 
 
 def _is_local(host: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from abers import registry
-from abers.stream.settings import CALIBRATORS
+from abers.stream.setting_rules import usual_calibrator
 from abers_connectors.config.units import counted, duration, moment
 from abers_connectors.files.formats import STANDARD
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers.stream.fields import Fields
+    from abers.stream.settings import Settings
     from abers_connectors.config import sections
     from abers_connectors.config.model import Config
 
@@ -49,19 +50,20 @@ _NEVER_DECODED = "1,000 stop the service if no record was ever decoded"
 def described(config: Config) -> dict[str, str]:
     """Return a sentence for each part of a configuration."""
     kafka = config.kafka
-    learner = f"the learner {config.learner_name()}" if config.learner else "the records"
-    kind = config.calibrator.kind or CALIBRATORS[config.task.kind][0]
+    settings = config.settings()
+    learner = f"the learner {settings.learner}" if settings.learner else "the records"
+    kind = usual_calibrator(settings)
     found = {
-        "task": _task(config),
-        "scores": f"{_SCORES[config.task.scores]}, from {learner}",
-        "calibrator": f"{kind}, {_learning(config, kind)}",
+        "task": _task(settings),
+        "scores": f"{_SCORES[settings.scores]}, from {learner}",
+        "calibrator": f"{kind}, {_learning(settings, kind)}",
         **(_files_read(config) if kafka is None else _topics_read(config, kafka)),
         **_records(config),
         **(_files_written(config.output) if kafka is None else _topics_written(config, kafka)),
-        **_limits(config.limits, config.settings().jump),
-        **_assumed(config),
+        **_limits(settings),
+        **_assumed(settings),
         **({"state": _state(config.state)} if kafka is None else _service(config, kafka)),
-        "monitoring": _monitoring(config.monitoring),
+        "monitoring": _monitoring(settings),
     }
     if (webhook := config.alerts.webhook) is not None:
         found["alarms"] = f"are sent to {urlsplit(webhook).hostname}"
@@ -70,48 +72,47 @@ def described(config: Config) -> dict[str, str]:
     return found
 
 
-def _monitoring(monitoring: sections.MonitoringSection) -> str:
-    if not monitoring.enabled:
+def _monitoring(settings: Settings) -> str:
+    if not settings.monitors:
         return "off"
-    if not monitoring.tests:
+    if not settings.tests:
         return "on, without tests"
-    run = monitoring.run_length()
-    time, length = run.get("average_run_time"), run.get("average_run_length")
-    least = duration(time) if time else counted(length or 0, "label")
+    time, length = settings.average_run_time, settings.average_run_length
+    least = duration(time) if time else counted(length, "label")
     return (
-        f"on; alarms where odds are off by more than {monitoring.tolerance:g} times, "
+        f"on; alarms where odds are off by more than {settings.tolerance:g} times, "
         f"with at least {least} between false alarms on average"
     )
 
 
-def _task(config: Config) -> str:
-    if config.task.kind == "multiclass":
-        return f"the probabilities of {', '.join(config.task.classes)} (multiclass)"
-    if config.task.kind == "regression":
-        levels = ", ".join(f"{level:g}" for level in config.task.quantiles)
+def _task(settings: Settings) -> str:
+    if settings.task == "multiclass":
+        return f"the probabilities of {', '.join(settings.classes)} (multiclass)"
+    if settings.task == "regression":
+        levels = ", ".join(f"{level:g}" for level in settings.quantiles)
         whole = {"none": "", "scored": "the mean and ", "full": "the distribution, the mean and "}
-        first = whole[config.calibrator.distributions]
+        first = whole[settings.distributions]
         return f"{first}the quantiles {levels} of the label (regression)"
     return "the probability of label 1 (binary)"
 
 
-def _learning(config: Config, kind: str) -> str:
+def _learning(settings: Settings, kind: str) -> str:
     if kind == registry.NONE:
         return "serves the scores as they are, and learns nothing"
-    return f"{_forgetting(config.calibrator)}{_protection(config)}"
+    return f"{_forgetting(settings)}{_protection(settings)}"
 
 
-def _protection(config: Config) -> str:
-    return "; its probability is protected" if config.settings().protected else ""
+def _protection(settings: Settings) -> str:
+    return "; its probability is protected" if settings.protected else ""
 
 
-def _forgetting(calibrator: sections.CalibratorSection) -> str:
-    if calibrator.window is not None:
-        return f"keeps the last {counted(calibrator.window, 'label')}"
-    if calibrator.max_age is not None:
-        return f"forgets labels after {duration(calibrator.max_age)}"
-    if calibrator.half_life is not None:
-        return f"halves the weight of a label every {duration(calibrator.half_life)}"
+def _forgetting(settings: Settings) -> str:
+    if settings.window is not None:
+        return f"keeps the last {counted(settings.window, 'label')}"
+    if settings.max_age is not None:
+        return f"forgets labels after {duration(settings.max_age)}"
+    if settings.half_life is not None:
+        return f"halves the weight of a label every {duration(settings.half_life)}"
     return "keeps every label"
 
 
@@ -184,12 +185,12 @@ def _login(security: sections.SecuritySection) -> str:
 
 def _records(config: Config) -> dict[str, str]:
     fields = config.fields()
-    found = {"fields": ", ".join(_fields(fields, scored=config.learner is None))}
+    found = {"fields": ", ".join(_fields(fields, scored=config.settings().learner is None))}
     if config.second_input:
         second = config.label_fields()
         names = ("id", "time", "model", "label")
         found["fields of labels"] = ", ".join(_field(name, getattr(second, name)) for name in names)
-    if config.task.kind != "binary":
+    if config.settings().task != "binary":
         return found
     ones = ", ".join(map(repr, config.input.pos_label))
     found["label 1"] = f"{ones}; all else is 0" if ones else "1 or true; label 0 is 0 or false"
@@ -258,7 +259,7 @@ def _file(path: str, direction: str) -> str:
     return f"standard {direction}" if path == STANDARD else path
 
 
-def _limits(limits: sections.LimitsSection, jump: int) -> dict[str, str]:
+def _limits(limits: Settings) -> dict[str, str]:
     """Describe the limits."""
     memory = limits.label_timeout if limits.dedup_ttl is None else limits.dedup_ttl
     silent = ""
@@ -274,7 +275,8 @@ def _limits(limits: sections.LimitsSection, jump: int) -> dict[str, str]:
         "late": f"an event over {duration(limits.allowed_lateness)} behind the latest one of its "
         "model",
         "too far ahead": f"an event over {duration(limits.max_clock_skew)} ahead of its record",
-        "clocks": f"one event alone advances the clock of its model by at most {duration(jump)}",
+        "clocks": f"one event alone advances the clock of its model by at most "
+        f"{duration(limits.jump)}",
         "duplicates": f"known for {duration(memory + limits.allowed_lateness)}, among the last "
         f"{limits.dedup_max_ids:,} finished ids of a model",
         "models": f"at most {limits.max_models:,}, and as many segments in all{silent}",
@@ -283,11 +285,11 @@ def _limits(limits: sections.LimitsSection, jump: int) -> dict[str, str]:
     }
 
 
-def _assumed(config: Config) -> dict[str, str]:
+def _assumed(settings: Settings) -> dict[str, str]:
     """Describe the label of observations whose own does not come, if there is one."""
-    if (label := config.unlabelled) is None:
+    if (label := settings.unlabelled) is None:
         return {}
-    wait = duration(config.limits.label_timeout)
+    wait = duration(settings.label_timeout)
     return {"no label": f"counts as label {label} after {wait}; a later one is not learned"}
 
 

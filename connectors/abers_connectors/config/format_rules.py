@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from abers_connectors.config.sections import (
-    FileFormat,
-    KafkaSection,
-    SchemaRegistrySection,
-    TopicFormat,
-)
+from abers_connectors.config.options import option
+from abers_connectors.config.sections import FileFormat, TopicFormat
 from abers_connectors.config.units import milliseconds
 from abers_connectors.config.value_types import shown
 
@@ -78,12 +74,10 @@ def _login(values: RawValues) -> Found:
 def _timeout(values: RawValues) -> Found:
     """Find a registry that may take longer than the process may be without progress."""
 
-    def timeout(section: type[KafkaSection | SchemaRegistrySection], path: str) -> int | None:
+    def timeout(path: str) -> int | None:
         given = values.get(path)
-        default = section.model_fields[path.rpartition(".")[2]].default
-        return milliseconds(default if given is None else given)
+        return milliseconds(option(path).default if given is None else given)
 
-    stall = timeout(KafkaSection, "kafka.stall_timeout")
-    registry = timeout(SchemaRegistrySection, "schema_registry.timeout")
+    stall, registry = timeout("kafka.stall_timeout"), timeout("schema_registry.timeout")
     if stall is not None and registry is not None and stall <= registry:
         yield "schema_registry.timeout", "must be shorter than kafka.stall_timeout"

@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from abers_connectors.config.options import option
 from abers_connectors.config.raw_values import INPUTS, OUTPUTS
-from abers_connectors.config.sections import KafkaSection, default_client
+from abers_connectors.config.sections import default_client
 from abers_connectors.config.security_rules import security_conflicts
 from abers_connectors.config.units import milliseconds
 from abers_connectors.config.value_types import shown
@@ -104,7 +105,7 @@ def _group_protocol(values: RawValues) -> Found:
 def _timeouts(values: RawValues) -> Found:
     def timeout(name: str) -> int | None:
         given = values.get(f"kafka.{name}")
-        return milliseconds(KafkaSection.model_fields[name].default if given is None else given)
+        return milliseconds(option(f"kafka.{name}").default if given is None else given)
 
     stall, transaction = timeout("stall_timeout"), timeout("transaction_timeout")
     if stall is not None and transaction is not None and stall <= transaction:

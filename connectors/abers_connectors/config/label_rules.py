@@ -1,4 +1,4 @@
-"""Rules of labels that are assumed since they do not come, and of when labels are learned."""
+"""Rules of labels that are assumed since they do not come."""
 
 from __future__ import annotations
 
@@ -6,24 +6,15 @@ from typing import TYPE_CHECKING
 
 from abers.stream.cells import BadRecordError
 from abers.stream.label_readers import ClassReader, LabelReader
-from abers_connectors.config.value_types import DROP, shown
+from abers_connectors.config.value_types import DROP
 
 if TYPE_CHECKING:
     from abers.stream.readers import CellReader
     from abers_connectors.config.raw_values import Found, RawValues
 
-__all__ = ["learn_after", "unlabelled"]
+__all__ = ["label_reader", "unlabelled"]
 
 _KEY = "input.unlabelled"
-
-
-def learn_after(values: RawValues) -> Found:
-    """Find an age at which labels are learned where they are learned as they come."""
-    key = "limits.learn_after"
-    kind, calibrator = values.get("task.kind") or "binary", values.get("calibrator.kind")
-    if values.get(key) is None or (kind == "binary" and calibrator in (None, "ivap", "protected")):
-        return
-    yield key, "is for two classes and the calibrators ivap and protected; remove it"
 
 
 def unlabelled(values: RawValues) -> Found:
@@ -33,18 +24,18 @@ def unlabelled(values: RawValues) -> Found:
         return
     kind = values.get("task.kind") or "binary"
     if kind == "regression":
-        yield _KEY, f"{shown(given)} is a class, and labels are numbers; remove it"
         return
-    if not values.get("limits.label_timeout"):
-        yield _KEY, 'needs limits.label_timeout; set how long a label may take, such as "30d"'
+    if values.get("limits.label_timeout") is None:
+        needs = ("needs ", values.ref("limits.label_timeout"))
+        yield _KEY, (*needs, '; set how long a label may take, such as "30d"')
     try:
-        if (read := _reader(values, kind)) is not None:
+        if (read := label_reader(values, kind)) is not None:
             read.one(given)
     except BadRecordError as error:
         yield _KEY, f'{error}; or write "{DROP}"'
 
 
-def _reader(values: RawValues, kind: object) -> CellReader | None:
+def label_reader(values: RawValues, kind: object) -> CellReader | None:
     """Return the reader of labels; None if the keys that it depends on are wrong."""
     if kind == "multiclass":
         names = values.strings("task.classes")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from abers.exceptions import ConfigError
+from abers.stream.option import Part, said, variable
 from abers_connectors.printable import printable
 from abers_connectors.regular_files import open_regular
 from abers_connectors.suggestions import no_such_file
@@ -22,10 +23,11 @@ from abers_connectors.suggestions import no_such_file
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Keys", "Layers", "LocatedProblem", "dotted", "variable"]
+__all__ = ["Keys", "Layers", "LocatedProblem", "dotted"]
 
 Keys: TypeAlias = tuple[str | int, ...]
 
+_FLAGS = "command line"
 _PREFIX, _SEPARATOR = "ABERS_", "__"
 _BARE = re.compile(r"[\w-]+", re.ASCII)
 _AT = re.compile(r"(?P<what>.*) \(at (?P<where>.*)\)", re.DOTALL)
@@ -35,7 +37,7 @@ class LocatedProblem(NamedTuple):
     """A mistake in a configuration."""
 
     path: Keys
-    text: str  # what is wrong, and how to fix it
+    text: str | tuple[Part, ...]  # what is wrong, and how to fix it
     meant: Keys | None = None  # the keys that were probably meant
 
 
@@ -56,15 +58,6 @@ def dotted(path: Keys) -> str:
     )
 
 
-def variable(path: Keys) -> str:
-    """Return the environment variable of some keys.
-
-    >>> variable(("input", "label_fields", "id"))
-    'ABERS_INPUT__LABEL_FIELDS__ID'
-    """
-    return _PREFIX + _SEPARATOR.join(map(str, path)).upper()
-
-
 @dataclass
 class Layers:
     """Values in sections, merged from all layers."""
@@ -82,7 +75,7 @@ class Layers:
         flags: Mapping[str, Any],
     ) -> Layers:
         """Merge file, environment and flags; raise a ConfigError if the file is not TOML."""
-        layers = cls("command line" if path is None else os.fspath(path))
+        layers = cls(_FLAGS if path is None else os.fspath(path))
         if path is not None:
             for key, value in _parsed(Path(path), layers.main).items():
                 layers._merge((key,), value, _Origin(layers.main))
@@ -91,7 +84,7 @@ class Layers:
                 keys = tuple(name.removeprefix(_PREFIX).lower().split(_SEPARATOR))
                 layers._merge(keys, _value(environ[name]), _Origin("environment", name))
         for name, value in flags.items():
-            layers._merge(tuple(name.split(".")), value, _Origin("command line"))
+            layers._merge(tuple(name.split(".")), value, _Origin(_FLAGS))
         return layers
 
     def _merge(self, path: Keys, value: Any, origin: _Origin) -> None:  # noqa: ANN401 - any TOML value
@@ -116,12 +109,19 @@ class Layers:
 
     def line(self, problem: LocatedProblem) -> str:
         """Return the message of a mistake, with its origin."""
-        path, text, meant = problem
+        path, parts, meant = problem
         origin = self._origin(path)
+        text = parts if isinstance(parts, str) else said(parts, "env" if origin.label else "toml")
         if meant is not None:
             near = str(meant[-1]) if meant[:-1] == path[:-1] else dotted(meant)
-            text += f"; did you mean {variable(meant) if origin.label else json.dumps(near)}?"
+            text += (
+                f"; did you mean {variable(dotted(meant)) if origin.label else json.dumps(near)}?"
+            )
         return _message(path, origin, text)
+
+    def is_flag(self, path: Keys) -> bool:
+        """Return whether a value comes from the command line."""
+        return self._origin(path).source == _FLAGS
 
     def _origin(self, path: Keys) -> _Origin:
         """Return the origin of a value, or else of something in it, or else of its section."""

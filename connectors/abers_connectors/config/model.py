@@ -8,75 +8,62 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from zoneinfo import ZoneInfo
 
-from pydantic import ValidationError, model_validator
+import msgspec
 
 from abers.exceptions import ConfigError
-from abers.learners.river_adapters import USUAL
 from abers.stream.fields import Fields
+from abers.stream.option import Front, Problem, shown
 from abers.stream.schema_columns import Readers
 from abers.stream.settings import Settings
 from abers.stream.times import TimeReader
 from abers_connectors.config import sections
-from abers_connectors.config.layers import Layers, LocatedProblem
-from abers_connectors.config.problems import problems_of
+from abers_connectors.config.layers import Layers, LocatedProblem, dotted
+from abers_connectors.config.options import OF_SETTINGS, SECTIONS, options
+from abers_connectors.config.problems import read_sections
+from abers_connectors.config.raw_values import RawValues
 from abers_connectors.config.rules import conflicts
-from abers_connectors.config.value_types import DROP, Section
+from abers_connectors.config.section import Section, section_options
+from abers_connectors.config.stream_settings import read_settings, setting_values
+from abers_connectors.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["Config", "load"]
 
 
-class Config(Section):
+class Config(Section, frozen=True, kw_only=True):
     """A whole configuration; usually made by `load`.
 
-    >>> config = Config(input=sections.InputSection(observations="scores.jsonl"))
-    >>> config.settings().label_timeout
+    >>> Config(input=sections.InputSection(observations="scores.jsonl")).settings().label_timeout
     604800000
     """
 
-    task: sections.TaskSection = sections.TaskSection()
-    calibrator: sections.CalibratorSection = sections.CalibratorSection()
-    learner: sections.LearnerSection | None = None
+    stream: Settings = Settings()
     input: sections.InputSection = sections.InputSection()
     output: sections.OutputSection = sections.OutputSection()
     kafka: sections.KafkaSection | None = None
     schema_registry: sections.SchemaRegistrySection | None = None
-    limits: sections.LimitsSection = sections.LimitsSection()
     state: sections.StateSection = sections.StateSection()
     http: sections.HttpSection = sections.HttpSection()
-    monitoring: sections.MonitoringSection = sections.MonitoringSection()
     alerts: sections.AlertsSection = sections.AlertsSection()
     telemetry: sections.TelemetrySection = sections.TelemetrySection()
 
-    @model_validator(mode="after")
-    def _agree(self) -> Config:
-        """Refuse keys that contradict each other."""
-        given = self.model_dump(exclude_unset=True)
-        if found := [f"{path}: {text}" for path, text in conflicts(given)]:
-            raise ConfigError(found)
-        return self
-
     def settings(self) -> Settings:
         """Return the settings of the processor, with durations in milliseconds."""
-        return Settings(
-            task=self.task.kind,
-            classes=self.task.classes,
-            quantiles=self.task.quantiles,
-            calibrator=self.calibrator.kind,
-            scores=self.task.scores,
-            learner=self.learner_name(),
-            unlabelled=self.unlabelled,
-            monitors=self.monitoring.enabled,
-            **self.monitoring.model_dump(exclude={"enabled", "average_run_length"}),
-            **self.monitoring.run_length(),
-            **self.calibrator.model_dump(exclude={"kind"}),
-            **self.limits.model_dump(),
-        )
+        return self.stream
+
+    def values(self) -> dict[str, Any]:
+        """Return the value of each key; those of settings as the processor has them."""
+        found = {key: getattr(self.stream, name) for key, name in OF_SETTINGS.items()}
+        for path, kind in SECTIONS.items():
+            if kind is not None and (section := _at(self, path)) is not None:
+                names = section_options(kind, path)
+                found |= {f"{path}.{name}": getattr(section, name) for name in names}
+        return {key: found[key] for key in options() if key in found}
 
     @property
     def second_input(self) -> bool:
@@ -89,16 +76,6 @@ class Config(Section):
         first = cast("sections.TopicFormat", self.input.format or "json")
         return first, self.input.label_format or first
 
-    def learner_name(self) -> str | None:
-        """Return the name of the learner, by default the usual one of the task, or None."""
-        return (self.learner.name or USUAL[self.task.kind]) if self.learner else None
-
-    @property
-    def unlabelled(self) -> Any:  # noqa: ANN401 - as the task has labels
-        """The label of an observation whose own does not come; None if it is dropped."""
-        given = self.input.unlabelled
-        return None if given == DROP else self.reads().label.one(given)
-
     @property
     def labelled(self) -> bool:
         """Whether each record of the first input is an observation with its label."""
@@ -106,23 +83,31 @@ class Config(Section):
 
     def reads(self) -> Readers:
         """Return how values are read."""
-        zone = self.input.timezone
+        zone, stream = self.input.timezone, self.stream
         time = TimeReader(None if zone is None else ZoneInfo(zone))
-        task, calibrator = self.task, self.calibrator.kind
-        of_task = Readers.of(task.kind, task.classes, calibrator, self.input.pos_label)
+        positive = self.input.pos_label
+        of_task = Readers.of(stream.task, stream.classes, stream.calibrator, positive)
         readers = of_task._replace(time=time)
         return readers.in_percent() if self.input.percent else readers
 
     def fields(self) -> Fields:
         """Return the fields of the first input; a learner finds its features at "x" by default."""
-        given = self.input.fields.model_dump()
-        if self.learner and given["x"] is None:
+        given = msgspec.structs.asdict(self.input.fields)
+        if self.stream.learner is not None and given["x"] is None:
             given["x"] = "x"
         return Fields(**given)
 
     def label_fields(self) -> Fields:
         """Return the fields of the second input, by default those of the first."""
-        return replace(self.fields(), **self.input.label_fields.model_dump(exclude_none=True))
+        given = msgspec.structs.asdict(self.input.label_fields)
+        return replace(self.fields(), **{name: one for name, one in given.items() if one})
+
+
+def _at(config: Config, path: str) -> Any:  # noqa: ANN401 - a section, or None
+    found: Any = config
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 def load(
@@ -130,27 +115,55 @@ def load(
     *,
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
+    front: Literal["toml", "flag"] = "toml",
 ) -> Config:
     """Read a configuration; a ConfigError lists all mistakes.
 
     The path is that of a TOML file, or None if flags and environment suffice. Flags are values by
     dotted path, which beat all others: ``{"input.delay": 50}``. In the environment
     ``ABERS_INPUT__DELAY=50`` is the same; a variable without a double underscore is not read.
+    With the front "flag" the mistakes in flags are said as the command has these options.
 
     >>> config = load(flags={"input.observations": "scores.csv", "input.delay": "2d"}, environ={})
     >>> config.input.delay
     Lateness(observations=None, span=172800000)
     """
     layers = Layers.read(path, environ, flags or {})
-    found = list(layers.problems)
-    try:
-        config = Config.model_validate(layers.values)
-    except ValidationError as error:
-        found += [layers.line(one) for one in problems_of(error, Config)]
-    found += [
-        layers.line(LocatedProblem(tuple(path.split(".")), text))
-        for path, text in conflicts(layers.values)
+    found, problems = read_sections(layers.values)
+    raw = RawValues(layers.values)
+    settings = read_settings(found, raw)
+    problems += [
+        LocatedProblem(tuple(key.split(".")), text)
+        for key, text in conflicts(raw, setting_values(settings, raw))
     ]
-    if found:
-        raise ConfigError(found)
-    return config
+    if lines := [*layers.problems, *(_line(layers, one, front) for one in problems)]:
+        raise ConfigError(lines)
+    return Config(
+        stream=Settings(**settings),
+        **{name: _built(name, found) for name in _present(layers.values)},
+    )
+
+
+def _line(layers: Layers, problem: LocatedProblem, front: Front) -> str:
+    """Return a mistake as its user writes the option."""
+    key = dotted(problem.path)
+    if front != "flag" or not layers.is_flag(problem.path) or key not in options():
+        return layers.line(problem)
+    text = (problem.text,) if isinstance(problem.text, str) else problem.text
+    return printable(shown(Problem(options()[key], text), front))
+
+
+def _present(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sections to make: those that are given, without parts of others."""
+    for name, kind in SECTIONS.items():
+        if kind is not None and "." not in name and values.get(name) is not None:
+            yield name
+
+
+def _built(path: str, found: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the class of a section
+    """Return a section, with the sections in it."""
+    kind = cast("type[Section]", SECTIONS[path])
+    within = {one.removeprefix(f"{path}."): one for one in SECTIONS if one.startswith(f"{path}.")}
+    names = [name for name in section_options(kind, path) if f"{path}.{name}" in found]
+    values = {name: found[f"{path}.{name}"] for name in names}
+    return kind(**values, **{name: _built(one, found) for name, one in within.items()})

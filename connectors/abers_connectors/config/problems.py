@@ -1,4 +1,4 @@
-"""Validation errors of pydantic as messages of abers.
+"""The values of a configuration by key, and the mistakes in single ones.
 
 A message shows the value and says how to fix it. Values that may hold a password are not shown.
 """
@@ -6,95 +6,107 @@ A message shows the value and says how to fix it. Values that may hold a passwor
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
+from abers.stream.option import Quoted, RefusedValueError
 from abers.suggestions import closest
-from abers_connectors.config.former_names import FORMER_NAMES
-from abers_connectors.config.layers import Keys, LocatedProblem, dotted
-from abers_connectors.config.value_types import shown
+from abers_connectors.config.layers import LocatedProblem, dotted
+from abers_connectors.config.options import SECTIONS, options
+from abers_connectors.config.value_types import read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
-    from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
+    from abers.stream.option import Part
+    from abers_connectors.config.layers import Keys
 
-__all__ = ["keys_of", "problems_of"]
+__all__ = ["keys_of", "read_sections"]
 
-_MESSAGES = {
-    "abers": "{text}",
-    "bool_type": "{value} is not a boolean; write true or false, without quotes",
-    "float_type": "{value} is not a number; write one, without quotes",
-    "greater_than": "{value} is too small; write more than {gt}",
-    "greater_than_equal": "{value} is too small; write at least {ge}",
-    "int_type": "{value} is not a whole number; write one, without quotes",
-    "less_than": "{value} is too large; write less than {lt}",
-    "less_than_equal": "{value} is too large; write at most {le}",
-    "missing": "is missing; write {example}",
-    # Without the value, which may hold a password.
-    "model_type": "must be a section; write its keys below a line [{path}]",
-    "string_too_short": "must be a non-empty string; write one, or remove the key",
-    "string_type": "{value} is not a string; put it in quotes",
-    "tuple_type": "{value} is not a list; write [{value}]",
-}
-_BROKER = 'the address of a broker, "localhost:9092"'
+_EXAMPLES = {"bootstrap_servers": 'the address of a broker, "localhost:9092"'}
 # The last word of a key that would hold a secret; "password_file" holds a path.
 _SECRET_KEY = re.compile(r"(?:password|secret|token)s?$", re.IGNORECASE)
 _SECRET = re.compile("password|secret|token", re.IGNORECASE)
-_QUOTED = re.compile("'([^']*)'")  # pydantic quotes the allowed words like this
 
 
-def keys_of(model: type[BaseModel], within: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Return the path of every section and key of a model, below some keys."""
-    for name, info in model.model_fields.items():
-        yield (*within, name)
-        for kind in (info.annotation, *get_args(info.annotation)):
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from keys_of(kind, (*within, name))
+def keys_of() -> tuple[tuple[str, ...], ...]:
+    """Return the path of every section and key, in their order."""
+    paths = {*SECTIONS, *options()}
+    found = []
+    for section in SECTIONS:
+        found.append(section)
+        found += [key for key in options() if key.rpartition(".")[0] == section]
+    return tuple(tuple(one.split(".")) for one in found if one in paths)
 
 
-def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[LocatedProblem]:
-    """Return one problem for each error that pydantic found in the sections of a model."""
-    known = list(keys_of(model))
-    for details in error.errors(include_url=False):
-        # A default that depends on other keys waits until these are right.
-        if details["loc"] and details["type"] != "default_factory_not_called":
-            yield _problem_of_details(details, known)
+def read_sections(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[LocatedProblem]]:
+    """Return the values that are given and can be read, by key, and the mistakes in others."""
+    found: dict[str, Any] = {}
+    problems: list[LocatedProblem] = []
+    present = [path for path in SECTIONS if "." not in path and path in values]
+    for path in present:
+        problems += _read_section((path,), values[path], found)
+    problems += [_unknown((name,)) for name in values if name not in SECTIONS]
+    return found, problems
 
 
-def _problem_of_details(details: ErrorDetails, known: list[tuple[str, ...]]) -> LocatedProblem:
-    path, kind, given = details["loc"], details["type"], _without_secrets(details["input"])
-    context: dict[str, Any] = details.get("ctx", {})
-    if kind == "extra_forbidden":
-        return _unknown(path, known)
-    if kind == "literal_error":
-        return LocatedProblem(path, _not_allowed(given, _QUOTED.findall(context["expected"])))
-    example = _BROKER if path[-1] == "bootstrap_servers" else "the name of a topic"
-    words = {"value": shown(given), "path": dotted(path), "example": example} | context
-    return LocatedProblem(path, _MESSAGES[kind].format_map(words))
+def _read_section(path: Keys, given: Any, found: dict[str, Any]) -> Iterator[LocatedProblem]:  # noqa: ANN401
+    """Read the values of a section, and yield the mistakes in them."""
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        # Without the value, which may hold a password.
+        yield LocatedProblem(
+            path, f"must be a section; write its keys below a line [{dotted(path)}]"
+        )
+        return
+    section = ".".join(map(str, path))
+    of_section = {
+        key.rpartition(".")[2]: one
+        for key, one in options().items()
+        if key.rpartition(".")[0] == section
+    }
+    for name, one in of_section.items():
+        if name not in given:
+            if one.required:
+                example = _EXAMPLES.get(name, "the name of a topic")
+                yield LocatedProblem((*path, name), f"is missing; write {example}")
+            continue
+        try:
+            value = given[name]
+            of_none = value is None and one.optional
+            found[one.key] = None if of_none else (one.read or read_toml)(one, value)
+        except RefusedValueError as error:
+            yield LocatedProblem((*path, name, *error.at), _without_secrets(error.text))
+    for name, value in given.items():
+        if f"{section}.{name}" in SECTIONS:
+            yield from _read_section((*path, name), value, found)
+        elif name not in of_section:
+            yield _unknown((*path, name))
 
 
-def _without_secrets(given: Any) -> Any:  # noqa: ANN401 - any TOML value
+def _without_secrets(text: tuple[Part, ...]) -> tuple[Part, ...]:
     """Hide what may be a password, wherever it was written by mistake."""
-    if isinstance(given, list):
-        return [_without_secrets(one) for one in given]
+    return tuple(Quoted(_hidden(one.value)) if isinstance(one, Quoted) else one for one in text)
+
+
+def _hidden(given: Any) -> Any:  # noqa: ANN401 - any TOML value
+    if isinstance(given, list | tuple):
+        return [_hidden(one) for one in given]
     if not isinstance(given, dict):
         return given
-    return {
-        name: "…" if _SECRET.search(name) else _without_secrets(one) for name, one in given.items()
-    }
+    return {name: "…" if _SECRET.search(name) else _hidden(one) for name, one in given.items()}
 
 
-def _unknown(path: Keys, known: list[tuple[str, ...]]) -> LocatedProblem:
+def _unknown(path: Keys) -> LocatedProblem:
     """Return the problem of an unknown key, with the key that was probably meant."""
     *section, name = map(str, path)
     if _SECRET_KEY.search(name):
         text = f"a configuration holds no secrets; set {_where(section, name.lower())}"
         return LocatedProblem(path, text)
+    known = keys_of()
     beside = {one[-1]: one for one in known if [*one[:-1]] == section}
-    near = _nearest(name, beside)
+    near = closest(name, beside)
     meant = beside[near] if near else next((one for one in known if one[-1] == name), None)
     if meant is not None:
         return LocatedProblem(path, "unknown key", meant)
@@ -114,15 +126,3 @@ def _where(section: list[str], name: str) -> str:
     kind = next((kinds[one] for one in kinds if one in name), "PASSWORD")
     key = f"kafka.security.{kind.lower()}_file"
     return f"ABERS_KAFKA_{kind} in the environment, or {key}"
-
-
-def _nearest(word: str, known: Collection[str]) -> str | None:
-    renamed = FORMER_NAMES.get(word)
-    return renamed if renamed in known else closest(word, known)
-
-
-def _not_allowed(given: object, allowed: list[str]) -> str:
-    near = _nearest(given, allowed) if isinstance(given, str) else None
-    hint = f"; did you mean {shown(near)}?" if near else ""
-    words = f"one of {', '.join(map(shown, allowed))}" if allowed[1:] else shown(allowed[0])
-    return f"{shown(given)} is not {words}{hint}"

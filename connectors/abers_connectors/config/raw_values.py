@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from abers_connectors.config.value_types import is_number
+from abers.stream.option import Part, Ref
+from abers_connectors.config.options import options
 
-__all__ = ["INPUTS", "OUTPUTS", "Found", "RawValues", "is_name"]
+__all__ = ["INPUTS", "OUTPUTS", "Found", "RawValues", "Text", "is_name"]
 
 INPUTS = ("input.observations", "input.labels")
 OUTPUTS = ("output.predictions", "output.outcomes", "output.dead_letters")
 
-Found: TypeAlias = Iterator[tuple[str, str]]
+Text: TypeAlias = str | tuple[Part, ...]
+Found: TypeAlias = Iterator[tuple[str, Text]]
 """Mistakes: the dotted path of a key, and what is wrong with its value."""
 
 
@@ -39,14 +41,12 @@ class RawValues:
         found = {path: self.get(path) for path in paths}
         return {path: value for path, value in found.items() if is_name(value)}
 
-    def numbers(self, path: str) -> tuple[float, ...] | None:
-        """Return a list of finite numbers, or None if the value is anything else."""
-        return self._list(path, is_number)
+    def ref(self, path: str, *value: Any) -> Part:  # noqa: ANN401 - at most one
+        """Return a key for a message, with a value to set it to; or a section by its name."""
+        return Ref(options()[path], *value) if path in options() else path
 
     def strings(self, path: str) -> tuple[str, ...] | None:
         """Return a list of strings, or None if the value is anything else."""
-        return self._list(path, lambda value: isinstance(value, str))
-
-    def _list(self, path: str, test: Callable[[Any], bool]) -> tuple[Any, ...] | None:
         found = self.get(path)
-        return tuple(found) if isinstance(found, list | tuple) and all(map(test, found)) else None
+        listed = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
+        return tuple(found) if listed else None

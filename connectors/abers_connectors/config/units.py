@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from abers.stream.settings import LARGEST_TIME
 
-__all__ = ["counted", "duration", "is_time", "milliseconds", "moment"]
+__all__ = ["counted", "duration", "is_time", "milliseconds", "moment", "short_duration"]
 
 _UNITS = {
     "d": (86_400_000, "day"),
@@ -47,6 +47,17 @@ def duration(span: int) -> str:
         return "0 seconds"
     size, unit = next((size, unit) for size, unit in _UNITS.values() if span % size == 0)
     return counted(span // size, unit)
+
+
+def short_duration(span: int) -> str:
+    """Write a duration as configurations do, in its largest whole unit.
+
+    >>> short_duration(604_800_000), short_duration(10), short_duration(0)
+    ('7d', '10ms', '0s')
+    """
+    units = {short: size for short, (size, _) in _UNITS.items() if span % size == 0}
+    short = next(iter(units)) if span else "s"
+    return f"{span // _UNITS[short][0]}{short}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -6,18 +6,17 @@ instead; values that may hold a password are not shown.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from datetime import date, time
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
-from pydantic_core import PydanticCustomError
-
 from abers.stream.cells import BadRecordError
+from abers.stream.declarations import MAX_COUNT
+from abers.stream.option import Option, Quoted, RefusedValueError, ValueKind
+from abers.stream.option import written as shown
+from abers.stream.option_values import read_text, read_value
 from abers.stream.times import TimeReader
 from abers_connectors.config.units import counted, duration, is_time, milliseconds
 
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = [
     "DROP",
     "MAX_COUNT",
+    "RUN_LENGTH",
     "Bootstrap",
     "CollectorUrl",
     "Count",
     "Delay",
-    "Duration",
     "Extensions",
     "Features",
     "File",
@@ -42,28 +41,22 @@ __all__ = [
     "Moment",
     "Name",
     "Names",
-    "Numbers",
     "Pause",
     "Port",
     "RegistryUrl",
-    "RunLength",
     "Score",
-    "Section",
-    "Span",
     "Start",
     "TimeZone",
     "Topic",
     "Url",
     "Wait",
     "is_number",
+    "read_span",
+    "read_toml",
     "shown",
 ]
 
-MAX_COUNT = 2**31 - 1
-"""The largest count: the processor numbers what it holds with 32 bits."""
-
 _HOUR = 3_600_000
-_MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 _DURATIONS = '"250ms", "5s", "5m", "2h" or "7d"'
 _TIMES = 'whole milliseconds since 1970, or RFC 3339 such as "2026-01-31T12:00:00Z"'
 _MAX_TOPIC_CHARACTERS = 249  # the limit of Kafka
@@ -73,13 +66,6 @@ _ALPHABETIC = re.compile(r"[A-Za-z]+")
 _GRAPHIC = re.compile(r"[!-~]+")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _PORTS = range(1, 1 << 16)
-
-
-class Section(BaseModel):
-    """A section of a configuration: immutable, and without unknown keys."""
-
-    # strict: 5 is not a string, "5" is not a number, and true is neither.
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Lateness(NamedTuple):
@@ -95,22 +81,6 @@ class Lateness(NamedTuple):
         return "at their own times" if self.span is None else f"{duration(self.span)} late"
 
 
-def shown(value: object) -> str:
-    """Write a value much as TOML does, in one line, shortened if it is long.
-
-    >>> shown("7 days"), shown(True), shown([1, "a"])
-    ('"7 days"', 'true', '[1, "a"]')
-    """
-    written = json.dumps(value, ensure_ascii=False, default=_text)
-    return (
-        written if len(written) <= _MAX_SHOWN_CHARACTERS else f"{written[:_MAX_SHOWN_CHARACTERS]}…"
-    )
-
-
-def _text(value: object) -> str:
-    return value.isoformat() if isinstance(value, date | time) else str(value)
-
-
 def is_number(value: object) -> bool:
     """Return whether this is a finite number; true and false are not.
 
@@ -123,28 +93,49 @@ def is_number(value: object) -> bool:
         return False
 
 
-def _refuse(message: str, value: object) -> NoReturn:
-    text = message.replace("{value}", shown(value))
-    raise PydanticCustomError("abers", "{text}", {"text": text})
-
-
-def _read_by(read: Callable[[Any], Any], message: str) -> PlainValidator:
+def _by(read: Callable[[Any], Any], message: str, *, quoted: bool = True) -> ValueKind:
     """Read a value by a function that returns None for what it cannot read."""
 
-    def validate(value: Any) -> Any:  # noqa: ANN401 - any TOML value
+    def of(_: Option, value: Any) -> Any:  # noqa: ANN401 - any TOML value
         found = read(value)
-        return _refuse(message, value) if found is None else found
+        if found is None:
+            raise RefusedValueError(*((Quoted(value), f" {message}") if quoted else (message,)))
+        return found
 
-    return PlainValidator(validate)
+    return ValueKind(of)
 
 
-def _require(test: Callable[[Any], bool], message: str) -> AfterValidator:
-    """Refuse a value of the right type that does not pass a test."""
+def _text(test: Callable[[str], bool], message: str) -> ValueKind:
+    """Read a string that passes a test."""
 
-    def validate(value: Any) -> Any:  # noqa: ANN401
-        return value if test(value) else _refuse(message, value)
+    def of(option: Option, value: Any) -> Any:  # noqa: ANN401 - any TOML value
+        if not test(found := read_text(option, value)):
+            raise RefusedValueError(Quoted(value), f" {message}")
+        return found
 
-    return AfterValidator(validate)
+    return ValueKind(of)
+
+
+_TOO_SHORT = f"must be longer than zero; write {_DURATIONS}"
+_TOO_LONG = 'must be at most "1h"'
+
+
+def read_span(option: Option, value: Any) -> int:  # noqa: ANN401 - any TOML value
+    """Read a duration in the range of its option."""
+    found = milliseconds(value)
+    if found is None:
+        words = f" is not a duration; write {_DURATIONS}, or a whole number of milliseconds"
+        raise RefusedValueError(Quoted(value), words)
+    if option.least and not found:
+        raise RefusedValueError(_TOO_SHORT)
+    if option.most is not None and found > option.most:
+        raise RefusedValueError(_TOO_LONG)
+    return found
+
+
+def read_toml(option: Option, value: Any) -> Any:  # noqa: ANN401 - any TOML value
+    """Read a value as configurations write it: like a setting, but for spans of time."""
+    return (read_span if option.unit == "ms" else read_value)(option, value)
 
 
 def _read_delay(value: object) -> Lateness | None:
@@ -179,11 +170,6 @@ def _is_path(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _read_numbers(value: object) -> tuple[float, ...] | None:
-    listed = isinstance(value, list | tuple) and all(map(is_number, value))
-    return tuple(map(float, value)) if listed else None  # type: ignore[call-overload]
-
-
 def _read_extensions(value: object) -> dict[str, str] | None:
     if not isinstance(value, dict) or not value or "auth" in value:
         return None
@@ -215,15 +201,14 @@ def _read_label(value: object) -> str | None:
     return name if short else None  # type: ignore[return-value]
 
 
-def _read_bootstrap(value: object) -> tuple[str, ...]:
+def _read_bootstrap(_: Option, value: object) -> tuple[str, ...]:
     # Several may stand in one string, with commas, as Kafka's own tools take them.
     given = [one.strip() for one in value.split(",")] if isinstance(value, str) else value
     if not isinstance(given, list | tuple) or not given or not all(map(_is_address, given)):
-        _refuse(
-            '{value} is not a broker address; write host and port, "localhost:9092", or a list '
-            "of these",
-            "…@…" if "@" in str(value) else value,  # a password may stand before the @
-        )
+        words = " is not a broker address; write host and port, "
+        hidden = "…@…" if "@" in str(value) else value  # a password may stand before the @
+        many = (Quoted("localhost:9092"), ", or a list of these")
+        raise RefusedValueError(Quoted(hidden), words, *many)
     return tuple(given)
 
 
@@ -272,123 +257,106 @@ def _is_url(value: object) -> bool:
     return bool(host) and "@" not in parts.netloc and parts.scheme in ("http", "https")
 
 
-_AT_MOST_AN_HOUR = _require(lambda span: span <= _HOUR, 'must be at most "1h"')
+def _read_labels(_: Option, value: Any) -> tuple[object, ...]:  # noqa: ANN401 - any TOML value
+    if not isinstance(value, list | tuple):
+        raise RefusedValueError(Quoted(value), " is not a list; write ", Quoted([value]))
+    for at, one in enumerate(value):
+        if _label_value(one) is None:
+            raise RefusedValueError(Quoted(one), f" {_NO_LABEL}", at=(at,))
+    return tuple(value)
 
-Count: TypeAlias = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-Duration: TypeAlias = Annotated[
-    int,
-    _read_by(
-        milliseconds,
-        f"{{value}} is not a duration; write {_DURATIONS}, or a whole number of milliseconds",
-    ),
-]
-Span: TypeAlias = Annotated[
-    Duration, _require(lambda span: span > 0, f"must be longer than zero; write {_DURATIONS}")
-]
-Pause: TypeAlias = Annotated[Duration, _AT_MOST_AN_HOUR]
-Wait: TypeAlias = Annotated[Span, _AT_MOST_AN_HOUR]
+
+_NO_LABEL = "is not a label; write a string, a number, true or false"
+_SHORT = _MAX_TOPIC_CHARACTERS // 3
+
+Count: TypeAlias = Annotated[int, ValueKind(least=1, most=MAX_COUNT)]
+Pause: TypeAlias = Annotated[int, ValueKind(read_span, least=0, most=_HOUR)]
+Wait: TypeAlias = Annotated[int, ValueKind(read_span, least=1, most=_HOUR)]
 Delay: TypeAlias = Annotated[
     Lateness,
-    _read_by(
-        _read_delay, f"{{value}} is not a delay; write a number of observations, or {_DURATIONS}"
-    ),
+    _by(_read_delay, f"is not a delay; write a number of observations, or {_DURATIONS}"),
 ]
-RunLength: TypeAlias = Annotated[
-    int | str,
-    _read_by(
-        _read_run_length,
-        f"{{value}} is not a run length; write a number of observations from 2 to {MAX_COUNT}, or "
-        'a time such as "30d"',
-    ),
-]
-Moment: TypeAlias = Annotated[
-    int, _read_by(_read_moment, f"{{value}} is not a time; write {_TIMES}")
-]
+RUN_LENGTH = _by(
+    _read_run_length,
+    f"is not a run length; write a number of observations from 2 to {MAX_COUNT}, or a time such as "
+    '"30d"',
+)
+Moment: TypeAlias = Annotated[int, _by(_read_moment, f"is not a time; write {_TIMES}")]
 Start: TypeAlias = Annotated[
     Literal["earliest", "latest"] | int,
-    _read_by(_read_start, f'{{value}} is not a time; write "earliest", "latest", {_TIMES}'),
+    _by(_read_start, f'is not a time; write "earliest", "latest", {_TIMES}'),
 ]
 TimeZone: TypeAlias = Annotated[
     str,
-    _require(
+    _text(
         _is_zone,
-        '{value} is not a known time zone; write a name such as "Europe/Berlin" or "UTC" '
+        'is not a known time zone; write a name such as "Europe/Berlin" or "UTC" '
         "(where the system has no time zones, install the package tzdata)",
     ),
 ]
-Name: TypeAlias = Annotated[str, Field(min_length=1)]
-Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]
-Numbers: TypeAlias = Annotated[
-    tuple[float, ...],
-    _read_by(
-        _read_numbers, "{value} is not a list of finite numbers; write a list such as [0.1, 0.5]"
-    ),
-]
+Name: TypeAlias = str
+Names: TypeAlias = tuple[str, ...]
 File: TypeAlias = Annotated[
-    Name, _require(lambda path: "\0" not in path, "{value} must not contain a null character")
+    str, _text(lambda path: "\0" not in path, "must not contain a null character")
 ]
 Score: TypeAlias = Annotated[
     str | dict[str, str],
-    _read_by(
+    _by(
         _read_score,
-        '{value} is not a field path; write one path, or one for each class: {cat = "p_cat"}',
+        'is not a field path; write one path, or one for each class: {cat = "p_cat"}',
     ),
 ]
 Features: TypeAlias = Annotated[
     str | tuple[str, ...],
-    _read_by(
+    _by(
         _read_features,
-        '{value} is not a field path; write one path, or a list of them: ["amount", "age"]',
+        'is not a field path; write one path, or a list of them: ["amount", "age"]',
     ),
 ]
 Extensions: TypeAlias = Annotated[
     dict[str, str],
-    _read_by(
+    _by(
         _read_extensions,
-        "{value} is not a section of extensions; write names of a-z and A-Z, and values without "
+        "is not a section of extensions; write names of a-z and A-Z, and values without "
         'spaces: {logicalCluster = "lkc-1"}',
     ),
 ]
-LabelValue: TypeAlias = Annotated[
-    str | int | float,
-    _read_by(_label_value, "{value} is not a label; write a string, a number, true or false"),
-]
-LabelValues: TypeAlias = Annotated[tuple[LabelValue, ...], Field(strict=False)]
+LabelValue: TypeAlias = Annotated[str | int | float, _by(_label_value, _NO_LABEL)]
+LabelValues: TypeAlias = Annotated[tuple[str | int | float, ...], ValueKind(_read_labels)]
 DROP = "drop"
 """What becomes of an observation without a label, instead of a label that is assumed."""
-Bootstrap: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_read_bootstrap)]
+Bootstrap: TypeAlias = Annotated[tuple[str, ...], ValueKind(_read_bootstrap)]
 Topic: TypeAlias = Annotated[
-    Name,
-    _require(
+    str,
+    _text(
         _is_topic,
-        f"{{value}} is not a topic name; use up to {_MAX_TOPIC_CHARACTERS} of a-z, A-Z, 0-9, "
-        "dots, _ and -",
+        f"is not a topic name; use up to {_MAX_TOPIC_CHARACTERS} of a-z, A-Z, 0-9, dots, _ and -",
     ),
 ]
 Label: TypeAlias = Annotated[
     str,
-    _read_by(
+    _by(
         _read_label,
-        f"{{value}} is not a name; use up to {_MAX_TOPIC_CHARACTERS // 3} of a-z, A-Z, 0-9, "
-        "dots, _ and -, "
-        'such as "fraud-1"',
+        f'is not a name; use up to {_SHORT} of a-z, A-Z, 0-9, dots, _ and -, such as "fraud-1"',
     ),
 ]
-Port: TypeAlias = Annotated[int, Field(ge=0, le=65_535)]
+Port: TypeAlias = Annotated[int, ValueKind(least=0, most=65_535)]
 Url: TypeAlias = Annotated[
     str,
-    _read_by(
+    _by(
         lambda value: value if _is_safe_url(value) else None,
         "must be a URL that begins with https://, or with http:// on this machine, and has no "
         "user and password",
+        quoted=False,
     ),
 ]
 
 
-def _service_url(example: str) -> PlainValidator:
-    return _read_by(
+def _service_url(example: str) -> ValueKind:
+    return _by(
         lambda value: value if _is_url(value) and not urlsplit(value).query else None,
         f"must be a URL such as {shown(example)}, without user, password and query",
+        quoted=False,
     )
 
 

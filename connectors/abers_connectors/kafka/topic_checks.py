@@ -131,7 +131,7 @@ def changelog_findings(topics: Topics, config: Config) -> Iterator[Finding]:
 
 def _retention(topics: Topics, config: Config) -> Iterator[Finding]:
     """Find inputs that delete records which may not have been read."""
-    wait = config.limits.label_timeout
+    wait = config.settings().label_timeout
     for one in (topics[role] for role in INPUTS if role in topics):
         kept = int(one.settings.get("retention.ms", -1))
         if 0 <= kept < wait:

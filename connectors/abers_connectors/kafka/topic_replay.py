@@ -311,7 +311,7 @@ def _state_store(
     """Open the empty store in which to save the state."""
     if options.save_state is None:
         return None
-    if config.learner is not None and state_key(file=config.state.key_file) is None:
+    if config.settings().learner is not None and state_key(file=config.state.key_file) is None:
         raise ConfigError([f"--save-state: {KEYLESS}"])
     snapshots = SnapshotStore(options.save_state, kafka.application_id)
     if found := snapshots.stored():

@@ -16,7 +16,6 @@ from abers import registry
 from abers.exceptions import ParameterError
 from abers.stream.settings import CALIBRATORS
 from abers.suggestions import did_you_mean
-from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.replay.summary import summarize_run
 from abers_connectors.sources.registry import is_read_once
 
@@ -38,8 +37,7 @@ def contestants(names: str, settings: Settings) -> list[Settings]:
     for row, name in enumerate(named):
         if name not in known and not registry.is_path(name):
             msg = f"--compare: {name!r} is not a calibrator of a {settings.task} task; "
-            meant = FORMER_NAMES.get(name, name)
-            msg += f"these are {', '.join(known)}{did_you_mean(meant, known)}"
+            msg += f"these are {', '.join(known)}{did_you_mean(name, known)}"
             raise ParameterError(msg)
         if name in named[:row]:
             msg = f"--compare: {name} is named twice; name it once"

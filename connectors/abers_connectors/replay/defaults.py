@@ -16,9 +16,8 @@ import numpy as np
 from abers.column_names import USUAL_NAMES
 from abers.exceptions import ConfigError, ParameterError
 from abers.learners.river_adapters import USUAL
-from abers.stream.settings import LARGEST_TIME
+from abers.stream.settings import LARGEST_TIME, Settings
 from abers_connectors.config import model as configuration
-from abers_connectors.config.sections import LimitsSection
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.replay.found_columns import columns_of, label_columns_of
 from abers_connectors.replay.job import Job, unchecked_job
@@ -75,7 +74,7 @@ _OPTIONS = {
 _KEY = re.compile("|".join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True))))
 _ROUNDING = 0.01  # of probabilities that were written with few digits
 _MAX_PENDING = 2**31 - 1  # observations
-_MAX_BYTES = LimitsSection().max_bytes
+_MAX_BYTES = Settings().max_bytes
 _MAX_MODELS = 100_000  # a service has 1,000 by default, for it can have junk in their names
 _PENDING_BYTES = 2_000  # that an observation may count while it waits
 

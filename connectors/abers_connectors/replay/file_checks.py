@@ -60,7 +60,7 @@ def file_problems(config: Config, name: str | None = None) -> Iterator[str]:
 
 def state_problems(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the problems of the learner and of the secret that seals a state."""
-    if config.learner is not None:
+    if config.settings().learner is not None:
         try:
             require_river()
         except MissingExtraError as error:
@@ -70,7 +70,7 @@ def state_problems(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
     except ConfigError as error:
         yield str(error)
         return
-    if key is None and config.learner is not None and config.state.path is not None:
+    if key is None and config.settings().learner is not None and config.state.path is not None:
         yield f"state.path: {KEYLESS}"
 
 

@@ -65,7 +65,7 @@ def _remedy(config: Config, source: Source, fields: Fields) -> Callable[[str], s
 def _limits(config: Config, source: Source) -> dict[str, Any]:
     """Return how far a row may be behind, and what is kept to sort; nothing if it is read once."""
     bounds = Bounds(0, 0) if is_read_once(source) else Bounds()
-    return {"lateness": config.limits.allowed_lateness, "bounds": bounds}
+    return {"lateness": config.settings().allowed_lateness, "bounds": bounds}
 
 
 def open_input(config: Config, name: str) -> Source:

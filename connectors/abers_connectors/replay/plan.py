@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from abers.exceptions import ParameterError
 from abers.stream.cells import BadRecordError
 from abers.stream.times import TimeReader
@@ -162,7 +164,7 @@ def _stateless_job(options: ReplayOptions) -> Job:
     """Return the job of a configuration, without its state and apart from that state's files."""
     flags = given({"input.observations": options.from_, "output.predictions": options.output})
     config = configuration.load(options.stream, flags={**keys_of(options), **flags})
-    stateless = config.model_copy(update={"state": StateSection()})
+    stateless = msgspec.structs.replace(config, state=StateSection())
     job = job_of_config(stateless, options.stream)
     if config.state.path is None:
         return job

@@ -35,6 +35,7 @@ __all__ = [
     "Quoted",
     "Ref",
     "RefusedValueError",
+    "ValueKind",
     "declared",
     "named",
     "said",
@@ -48,6 +49,15 @@ Front: TypeAlias = Literal["toml", "env", "flag", "python"]
 
 _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 _NOTHING = msgspec.UNSET
+
+
+class ValueKind(NamedTuple):
+    """How values of a type are read; a part of the annotation of a field."""
+
+    read: Callable[[Option, Any], Any] | None = None  # raises a RefusedValueError
+    least: float | None = None
+    most: float | None = None
+    inner: bool = False  # whether the ends of the range are left out
 
 
 @dataclass(frozen=True)
@@ -70,12 +80,17 @@ class Option:
     name: str = ""  # of the field
     kind: Any = field(default=None, repr=False)  # type of the field, without None
     optional: bool = False
-    default: Any = _NOTHING  # UNSET if it is required, or depends on other options
+    required: bool = False
+    default: Any = _NOTHING  # UNSET if it is required, or depends on what is installed
 
     @property
     def choices(self) -> tuple[str, ...]:
         """Words that may be written, if only some may."""
         return tuple(_words(self.kind))
+
+    def with_kind(self, kind: ValueKind | None, **changes: Any) -> Option:  # noqa: ANN401 - fields
+        """Return the option with values of another kind, and other changes."""
+        return replace(self, **({} if kind is None else kind._asdict()), **changes)
 
 
 class Ref(NamedTuple):
@@ -147,14 +162,17 @@ def _completed(info: msgspec.structs.FieldInfo, hint: Any, section: str) -> Opti
     several = [one for one in get_args(hint.__origin__) if one is not NoneType]
     optional = NoneType in get_args(hint.__origin__)
     kind = several[0] if optional and len(several) == 1 else hint.__origin__
+    parts = (*hint.__metadata__, *getattr(kind, "__metadata__", ()))
+    reads = next((one for one in parts if isinstance(one, ValueKind)), None)
     return replace(
         declaration,
         key=declaration.key or f"{section}.{info.name}",
         name=info.name,
-        kind=kind,
+        kind=getattr(kind, "__origin__", kind) if hasattr(kind, "__metadata__") else kind,
         optional=optional,
+        required=info.required,
         default=_NOTHING if info.default is msgspec.NODEFAULT else info.default,
-    )
+    ).with_kind(reads)
 
 
 def _words(kind: Any) -> Iterator[str]:  # noqa: ANN401 - any type

@@ -6,7 +6,6 @@ are found at once.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
@@ -22,18 +21,18 @@ from abers.stream.option import (
     RefusedValueError,
 )
 from abers.stream.texts import is_text
+from abers.suggestions import closest
 
 __all__ = [
     "OptionValues",
     "Rule",
     "UnreadValueError",
-    "closest",
     "found_by",
     "read_all",
+    "read_text",
     "read_value",
 ]
 
-_CUTOFF = 0.75  # with a lower one, two files are close because both end in .csv
 _EMPTY = ("must be a non-empty string; write one, or ", REMOVE_KEY)
 
 
@@ -131,26 +130,13 @@ def _choice(option: Option, value: object) -> str:
         return value
     words = [part for one in known for part in (", ", Quoted(one))][1:]
     start: tuple[Part, ...] = (Quoted(value), " is not one of " if known[1:] else " is not ")
-    raise RefusedValueError(*start, *words, *_hint(closest(value, known)))
+    raise RefusedValueError(
+        *start, *words, *_hint(closest(value, known) if isinstance(value, str) else None)
+    )
 
 
 def _hint(near: str | None) -> tuple[Part, ...]:
     return ("; did you mean ", Quoted(near), "?") if near else ()
-
-
-def closest(word: object, known: Iterable[str]) -> str | None:
-    """Return the closest known name, whatever its case, or None if none is close.
-
-    Examples
-    --------
-    >>> closest("feilds", ["format", "fields"])
-    'fields'
-    """
-    by_case = {name.casefold(): name for name in known}
-    if not isinstance(word, str):
-        return None
-    close = difflib.get_close_matches(word.casefold(), by_case, n=1, cutoff=_CUTOFF)
-    return by_case[close[0]] if close else None
 
 
 def _whole(option: Option, value: object) -> int:
@@ -185,7 +171,8 @@ def _switch(_: Option, value: object) -> bool:
     return value
 
 
-def _text(_: Option, value: object) -> str:
+def read_text(_: Option, value: object) -> str:
+    """Read a string that is not empty."""
     if not isinstance(value, str):
         raise RefusedValueError(Quoted(value), " is not a string; put it in quotes")
     if not value:
@@ -205,7 +192,7 @@ def _listed(option: Option, value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - an
 
 def _element(option: Option, at: int, value: object) -> str:
     try:
-        return _text(option, value)
+        return read_text(option, value)
     except RefusedValueError as error:
         raise RefusedValueError(*error.text, at=(at,)) from None
 
@@ -231,5 +218,5 @@ _READERS: Mapping[Any, Callable[[Option, Any], Any]] = {
     bool: _switch,
     float: _number,
     int: _whole,
-    str: _text,
+    str: read_text,
 }

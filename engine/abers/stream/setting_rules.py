@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from abers import registry
 from abers.stream.option import REMOVE, SET, Quoted
-from abers.stream.option_values import closest
 from abers.stream.texts import fits
+from abers.suggestions import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

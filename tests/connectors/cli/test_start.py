@@ -60,4 +60,4 @@ def test_help_imports_no_engine(tmp_path: Path) -> None:
     """Help is words alone: neither the engine nor the configuration is imported."""
     found = imported_by(tmp_path, "--help")
     assert "typer" in found
-    assert not {"abers", "numpy", "pydantic", "pyarrow", "rich"} & found
+    assert not {"abers", "numpy", "msgspec", "pyarrow", "rich"} & found

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 import tomllib
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from tests.surface import option_pages
 
 from abers_connectors.cli.config_check import check, sampled
 from abers_connectors.config.model import Config, load
-from abers_connectors.config.problems import keys_of
-from abers_connectors.config.sections import InputSection, LearnerSection
+from abers_connectors.config.options import options
+from abers_connectors.config.sections import InputSection
 from abers_connectors.replay.inputs import open_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-EXAMPLE = Path(__file__).parents[3] / "deploy" / "abers.example.toml"
+EXAMPLE = option_pages.EXAMPLE
+REMEDY = "run: python -m tests.surface.option_pages --write"
 SERVICE = EXAMPLE.with_name("abers.kafka.toml")
 STREAM = InputSection(observations="-", format="jsonl")
 
@@ -72,44 +73,28 @@ def entries() -> Iterator[Entry]:
             yield Entry(f"{section}.{entry['key']}", entry["shown"] is not None, entry["line"])
 
 
-def at(config: Config, path: str) -> Any:  # noqa: ANN401 - anything a key has
-    """Return the value of a key."""
-    return attrgetter(path)(config)
-
-
-def keys(config: Config) -> dict[str, object]:
-    """Return each key of the models, with the value it has in a configuration that has them all."""
-    sections = {path[:-1] for path in keys_of(Config)}
-    return {
-        dotted: at(config, dotted)
-        for path in keys_of(Config)
-        if path not in sections
-        for dotted in [".".join(path)]
-    }
-
-
 def service(**flags: Any) -> Config:  # noqa: ANN401
     """Load the least that a service needs, and some keys."""
     return load(flags=TOPICS | flags, environ={})
 
 
+def test_it_is_written_from_the_declarations() -> None:
+    """Example and documentation are what the declarations of the options say."""
+    assert EXAMPLE.read_text() == option_pages.example(), REMEDY
+    assert option_pages.PAGE.read_text() == option_pages.page(), REMEDY
+
+
 def test_it_has_every_key() -> None:
-    """The example has every key there is, and no other, in the order of the models."""
-    config = service(**REGISTRY).model_copy(update={"learner": LearnerSection()})
-    assert [one.path for one in entries()] == list(keys(config))
+    """The example has every key there is, and no other, in the order of the declarations."""
+    assert [one.path for one in entries()] == [*options()]
 
 
 def test_it_has_the_defaults() -> None:
     """What is in force in the example is the default, and what is only shown has none."""
-    assert load(EXAMPLE, environ={}) == Config(input=STREAM)
+    config = load(EXAMPLE, environ={})
+    assert config == Config(input=STREAM)
     shown = {one.path for one in entries() if one.shown and not OF_TOPICS.match(one.path)}
-    config = Config(input=STREAM, learner=LearnerSection()).model_copy(
-        update={
-            "kafka": service().kafka,
-            "schema_registry": service(**REGISTRY).schema_registry,
-        }
-    )
-    without = {path for path, value in keys(config).items() if value is None}
+    without = {path for path, value in config.values().items() if value is None}
     assert shown == {path for path in without if not OF_TOPICS.match(path)}
 
 
@@ -122,7 +107,7 @@ def test_what_belongs_to_topics(entry: Entry) -> None:
         more = {}
     if entry.path == "input.label_format":
         more = {"kafka.labels": "labels"}
-    default = at(service(**more), entry.path)
+    default = service(**more).values()[entry.path]
     section, _, key = entry.path.rpartition(".")
     secured = section == "kafka.security" and (default is None or key in LOGINS)
     needed = {"certfile": "c.pem", "protocol": "SASL_SSL"} | LOGINS.get(key, PASSWORD)
@@ -130,8 +115,9 @@ def test_what_belongs_to_topics(entry: Entry) -> None:
     if needed.get("mechanism") == "GSSAPI":
         least["kafka.client"] = "kafka-python"
     config = service(**more | least | {entry.path: entry.value})
-    assert at(config, entry.path) == default or default is None
-    assert at(config, entry.path) is not None
+    value = config.values()[entry.path]
+    assert value == default or default is None
+    assert value is not None
 
 
 @pytest.mark.parametrize(

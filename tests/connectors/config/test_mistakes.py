@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from abers.exceptions import ConfigError
 from abers.stream.settings import LARGEST_TIME
 from abers_connectors.config.model import Config, load
+from abers_connectors.config.options import SECTIONS
 from abers_connectors.config.problems import keys_of
 from abers_connectors.config.value_types import MAX_COUNT
 
@@ -358,11 +359,6 @@ MISTAKES = {
         '"ivap" or "cvap" or "protected" or "protected-cvap" or "platt" or "isotonic" or "dir" or '
         '"beta" or "none"'
     ),
-    "calibrator.kind = 'uncalibrated'\ntask.scores = 'probability'": (
-        'calibrator.kind: "uncalibrated" is not one of "ivap", "cvap", "protected", '
-        '"protected-cvap", "platt", "isotonic", "dir", "beta", "none", or "package.module:Class"; '
-        'did you mean "none"?'
-    ),
     "calibrator = {kind = 'none', window = 5}\ntask.scores = 'probability'": (
         'calibrator.window: is not for "none"; remove it'
     ),
@@ -502,59 +498,6 @@ def test_mistakes(text: str, line: str) -> None:
     assert error.value.problems == (f"command line: {line}",)
 
 
-# The keys before the first release, and what replaces them in the same section.
-RENAMED = {
-    "kafka.bootstrap": "bootstrap_servers",
-    "kafka.app": "application_id",
-    "kafka.instance": "group_instance_id",
-    "kafka.start": "starting_offset",
-    "kafka.lost_history": "on_offset_out_of_range",
-    "kafka.linger": "commit_interval",
-    "kafka.max_idle": "max_task_idle",
-    "kafka.leave_on_stop": "leave_group_on_close",
-    "kafka.replication": "replication_factor",
-    "kafka.watchdog": "stall_timeout",
-    "limits.label_wait": "label_timeout",
-    "limits.lateness": "allowed_lateness",
-    "limits.max_ahead": "max_clock_skew",
-    "limits.dedup_for": "dedup_ttl",
-    "limits.dedup_max": "dedup_max_ids",
-    "state.every": "snapshot_every",
-    "state.keep": "retain",
-    "output.max_dead_per_1000": "max_dead_letter_ratio",
-    "input.positive": "pos_label",
-    "input.fields.extra": "passthrough",
-    "calibrator.thresholds": "grid",
-    "monitoring.tests_after": "grace_period",
-    "monitoring.alarm_distance": "average_run_length",
-    "monitoring.alarm_quiet": "cooldown",
-}
-
-
-@pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_renamed_keys(old: str, new: str) -> None:
-    """An old key is refused with the new one as a suggestion, in a file or a variable."""
-    name = f"ABERS_{old.replace('.', '__').upper()}"
-    section = old.rpartition(".")[0].replace(".", "__").upper()
-    kafka = {"bootstrap_servers": "a:1", "observations": "in", "predictions": "out"}
-    least = {"kafka": kafka} if old.startswith("kafka.") else {"input.observations": "a.csv"}
-    with pytest.raises(ConfigError) as error:
-        load(flags=least | {old: 5}, environ={})
-    assert error.value.problems == (f'command line: {old}: unknown key; did you mean "{new}"?',)
-    with pytest.raises(ConfigError) as error:
-        load(flags=least, environ={name: "5"})
-    assert error.value.problems == (
-        f"environment: {name}: unknown key; did you mean ABERS_{section}__{new.upper()}?",
-    )
-
-
-@pytest.mark.parametrize(("old", "new"), [("judged", "scored"), ("told", "full")])
-def test_renamed_values(old: str, new: str) -> None:
-    """An old value is refused with the new one as a suggestion."""
-    with pytest.raises(ConfigError, match=rf'"none", "scored", "full"; did you mean "{new}"\?'):
-        loaded(task__kind="regression", calibrator__distributions=old)
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -625,7 +568,7 @@ def test_learners() -> None:
 def test_learners_without_river(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without river the full names are unknown, so none is refused."""
     monkeypatch.setitem(sys.modules, "river", None)
-    assert loaded(learner__name="river.own.Classifier").learner is not None
+    assert loaded(learner__name="river.own.Classifier").settings().learner == "river.own.Classifier"
 
 
 def test_observations_are_missing(messages: Callable[..., list[str]]) -> None:
@@ -725,7 +668,7 @@ def test_missing_files(messages: Callable[..., list[str]]) -> None:
 
 # Any values
 
-NAMES = sorted({key for path in keys_of(Config) for key in path})
+NAMES = sorted({key for path in keys_of() for key in path})
 KEYS = st.sampled_from(NAMES) | st.text(max_size=5)
 LEAVES = (
     st.booleans()
@@ -740,17 +683,18 @@ LEAVES = (
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4)
 )
-SECTIONS = st.fixed_dictionaries(
+WHOLES = st.fixed_dictionaries(
     {},
     optional={
         name: st.dictionaries(st.sampled_from([*info]) | KEYS, VALUES, max_size=4) | VALUES
-        for name in Config.model_fields
-        if (info := [path[1] for path in keys_of(Config) if path[0] == name and len(path) > 1])
+        for name in SECTIONS
+        if "." not in name
+        if (info := [path[1] for path in keys_of() if path[0] == name and len(path) > 1])
     },
 )
 
 
-@given(SECTIONS | st.dictionaries(KEYS, VALUES), st.dictionaries(KEYS, st.text() | st.just("{}")))
+@given(WHOLES | st.dictionaries(KEYS, VALUES), st.dictionaries(KEYS, st.text() | st.just("{}")))
 def test_anything(values: dict[str, Any], variables: dict[str, str]) -> None:
     """Any TOML and environment give a configuration, or lines that say why not."""
     environ = {f"ABERS_INPUT__{name.upper()}": value for name, value in variables.items()}

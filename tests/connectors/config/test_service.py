@@ -8,18 +8,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.exceptions import ConfigError
-from abers_connectors.config import sections
+from abers.stream import Settings
+from abers_connectors.config import kafka_sections
 from abers_connectors.config.description import described
 from abers_connectors.config.model import Config, load
 from abers_connectors.config.sections import (
     HttpSection,
     KafkaSection,
-    LearnerSection,
     SecuritySection,
     StateSection,
 )
@@ -565,7 +566,7 @@ def kafka_client(**keys: Any) -> str:  # noqa: ANN401
 def test_librdkafka_is_the_default_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without librdkafka the client is kafka-python, and the consumer protocol is refused."""
     assert kafka_client() == kafka_client(group_protocol="consumer") == "librdkafka"
-    monkeypatch.setattr(sections, "find_spec", lambda _: None)
+    monkeypatch.setattr(kafka_sections, "find_spec", lambda _: None)
     assert kafka_client() == "kafka-python"
     with pytest.raises(ConfigError, match=r'"consumer" needs kafka\.client = "librdkafka"'):
         loaded(group_protocol="consumer")
@@ -680,7 +681,7 @@ def test_no_configuration_has_a_password() -> None:
     environ = {"ABERS_KAFKA_PASSWORD": PASSWORD, "ABERS_KAFKA_KEY_PASSWORD": PASSWORD}
     config = loaded("", environ, security=SASL)
     assert config == loaded(security=SASL)
-    assert PASSWORD not in repr(config) + str(described(config)) + repr(config.model_dump())
+    assert PASSWORD not in repr(config) + str(described(config)) + repr(config.values())
 
 
 def test_run_problems(tmp_path: Path) -> None:
@@ -697,7 +698,9 @@ def test_run_problems(tmp_path: Path) -> None:
     ]
     fine = loaded(security=SASL)
     assert list(run_problems(fine, {"ABERS_KAFKA_PASSWORD": PASSWORD})) == []
-    kept = fine.model_copy(update={"learner": LearnerSection(), "state": StateSection(path="d")})
+    kept = msgspec.structs.replace(
+        fine, stream=Settings(learner="tree"), state=StateSection(path="d")
+    )
     (problem,) = run_problems(kept, {"ABERS_KAFKA_PASSWORD": PASSWORD})
     assert problem.startswith("state.path: the saved state of a learner needs a secret key")
 

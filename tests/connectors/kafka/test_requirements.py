@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 
 from abers_connectors.config.model import Config
@@ -19,7 +20,7 @@ from abers_connectors.kafka.requirements import missing_requirements
 KAFKA = KafkaSection(
     client="kafka-python", bootstrap_servers=("a:1",), observations="i", predictions="o"
 )
-FAST = KAFKA.model_copy(update={"client": "librdkafka"})
+FAST = msgspec.structs.replace(KAFKA, client="librdkafka")
 
 
 def test_nothing_is_lacking() -> None:
@@ -76,7 +77,7 @@ def test_the_library_of_a_login_is_needed_where_it_is_chosen(
     """Amazon's signer and Kerberos are named with their extras."""
     monkeypatch.setitem(sys.modules, module, None)
     given = {"protocol": "SASL_SSL", "mechanism": mechanism} | more
-    kafka = KAFKA.model_copy(update={"security": SecuritySection(**given)})
+    kafka = msgspec.structs.replace(KAFKA, security=SecuritySection(**given))
     (line,) = missing_requirements(Config(kafka=kafka))
     assert line == (
         f'kafka.security.mechanism: kafka.security.mechanism = "{mechanism}" needs {module}, which '

@@ -7,6 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization as keys
@@ -18,11 +19,11 @@ from tests.connectors.kafka.clients import CLIENTS, CONSUMER, DEFAULT, on_each_c
 from tests.connectors.kafka.joining import Reading, settled
 
 from abers.exceptions import ConfigError
+from abers.stream import Settings
 from abers_connectors.config.model import Config
 from abers_connectors.config.sections import (
     PASSWORD_MECHANISMS,
     KafkaSection,
-    LimitsSection,
     SecuritySection,
     StateSection,
 )
@@ -198,14 +199,12 @@ def test_topics_that_may_not_be_created_are_reported(secured: Secured) -> None:
 @pytest.mark.kafka
 def test_missing_permissions_are_reported(secured: Secured) -> None:
     """Each missing permission is reported, by topic, group and transactional id."""
-    config = Config(
-        kafka=secured.kafka(group_instance_id="7"), limits=LimitsSection(label_timeout=1)
-    )
+    config = Config(kafka=secured.kafka(group_instance_id="7"), stream=Settings(label_timeout=1))
     assert config.kafka is not None
     app = config.kafka.application_id
     with pytest.raises(ConfigError, match=f"permission DESCRIBE on topic {app}.in is missing"):
         create_topics(config, ENVIRON)
-    everything = Config(kafka=config.kafka.model_copy(update={"security": root(secured)}))
+    everything = Config(kafka=msgspec.structs.replace(config.kafka, security=root(secured)))
     assert len(create_topics(everything, ENVIRON)) == 4
     secured.allow("abers", ("DESCRIBE", "TOPIC", f"{app}.in"), ("WRITE", "TOPIC", f"{app}.out"))
     assert {str(one) for one in check(config, ENVIRON)} == {
@@ -223,7 +222,7 @@ def test_the_right_to_shorten_the_changelog_is_checked_where_it_is_used(secured:
     """DELETE is needed only for shared snapshots, and is not fatal if it is missing."""
     kafka, roots = secured.kafka(), {"security": root(secured)}
     name = f"{kafka.application_id}.changelog"
-    create_topics(Config(kafka=kafka.model_copy(update=roots)), ENVIRON)
+    create_topics(Config(kafka=msgspec.structs.replace(kafka, **roots)), ENVIRON)
     rights = ("READ", "WRITE", "DESCRIBE_CONFIGS")
     secured.allow("abers", *((right, "TOPIC", name) for right in rights))
 

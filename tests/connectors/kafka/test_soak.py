@@ -13,7 +13,7 @@ from tests.connectors.kafka.soak.overdue import longest_overdue
 from tests.connectors.kafka.soak.prometheus import scaled
 from tests.connectors.kafka.soak.records import Records
 
-from abers_connectors.config.sections import LimitsSection
+from abers.stream import Settings
 from abers_connectors.metrics.alert_rules import alert_rules
 
 if TYPE_CHECKING:
@@ -64,4 +64,4 @@ def test_no_label_is_far_ahead_of_the_clock() -> None:
     end = START + 1_000_000
     sent = [*records.due(end), *records.rest(end)]
     ahead = [one.time - end for one in sent if one.topic == "labels" and one.reason is None]
-    assert 200_000 < max(ahead) <= LimitsSection().max_clock_skew
+    assert 200_000 < max(ahead) <= Settings().max_clock_skew

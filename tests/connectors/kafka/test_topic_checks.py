@@ -10,8 +10,9 @@ import pytest
 from tests.connectors.kafka.brokers import Message, unique
 
 from abers.exceptions import ConfigError
+from abers.stream import Settings
 from abers_connectors.config.model import Config
-from abers_connectors.config.sections import KafkaSection, LimitsSection
+from abers_connectors.config.sections import KafkaSection
 from abers_connectors.kafka.topic_checks import check, require_durable_changelog
 from abers_connectors.kafka.topic_creation import create_topics
 
@@ -38,7 +39,7 @@ def configured(broker: Broker, **kafka: Any) -> Config:  # noqa: ANN401 - any ke
     section = KafkaSection(
         bootstrap_servers=(broker.bootstrap,), application_id=app, **(names | kafka)
     )
-    return Config(kafka=section, limits=LimitsSection(label_timeout=DAY))
+    return Config(kafka=section, stream=Settings(label_timeout=DAY))
 
 
 def created(broker: Broker, **kafka: Any) -> Config:  # noqa: ANN401

@@ -132,7 +132,7 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     killed = exits.count(-9) + nemesis.done["nodes killed"] + nemesis.done["broker restarts"]
     record(
         Result(
-            f"{config.task.kind}: {counted}",
+            f"{config.settings().task}: {counted}",
             _client(config.kafka),
             killed,
             found.lost,

@@ -181,7 +181,7 @@ class _Replayed:
 def _sizes(application: Application, changelog: Sequence[ChangelogRecord]) -> list[int]:
     """Return the sizes of batches that no worker had, unless these decide what models retire."""
     had = [len(one.inputs) for one in changelog if one.inputs]
-    if application.config().limits.retire_after is not None:
+    if application.config().settings().retire_after is not None:
         return had
     whole, rest = divmod(sum(had), _BATCH)
     return [_BATCH] * whole + [rest] * (rest > 0)
