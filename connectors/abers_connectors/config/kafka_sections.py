@@ -231,7 +231,7 @@ class SchemaRegistrySection(Section, frozen=True, kw_only=True):
 
     intro: ClassVar[str] = (
         'With this section, input.format, input.label_format and output.format may be "avro", '
-        '"protobuf" and "json-schema": their schemas are in a registry with Confluent\'s '
+        '"protobuf" and "json-schema", with schemas in a registry with Confluent\'s '
         "interface. Only with [kafka]."
     )
 
@@ -254,7 +254,7 @@ class SchemaRegistrySection(Section, frozen=True, kw_only=True):
     username: Annotated[
         Name | None,
         key(
-            "The user, with the password ABERS_SCHEMA_REGISTRY_PASSWORD of the environment.",
+            "The user; the password is ABERS_SCHEMA_REGISTRY_PASSWORD in the environment.",
             "Default: no login.",
             example="abers",
         ),

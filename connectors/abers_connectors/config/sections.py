@@ -191,7 +191,7 @@ class HttpSection(Section, frozen=True, kw_only=True):
     port: Annotated[Port, key("The port; 0 is any free one, which the log shows.")] = 8090
     hosts: Annotated[
         Names,
-        key("Names under which browsers reach the live page, next to addresses and localhost."),
+        key("Names under which browsers reach the live page, besides addresses and localhost."),
     ] = ()
     check_host: Annotated[
         bool,

@@ -51,7 +51,8 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         Literal["none", "scored", "full"],
         Option(
             "calibrator.distributions",
-            "How much of the whole distributions of a regression is written, with their quantiles.",
+            "How much of the whole distributions of a regression is written, besides their "
+            "quantiles.",
             '"scored" adds the mean to each prediction and scores it by its CRPS. "full" also '
             "writes the whole band with each prediction. Each pending observation then keeps its "
             "distribution, so bound them by `calibrator.window` or by `limits.max_pending`.",
