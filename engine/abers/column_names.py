@@ -30,7 +30,7 @@ USUAL_NAMES = {
         *("pred_proba", "pred_prob", "y_pred_proba", "y_pred_prob", "prediction_proba"),
         *("prediction_probability", "prediction_score", "predicted_proba", "predicted_prob"),
         *("predicted_probability", "predicted_score", "model_score", "p1"),
-        # These may be decisions, so that a probability next to them goes first.
+        # These may be decisions, so a probability in the same table goes first.
         *("prediction", "y_pred", "pred", "forecast", "y_hat", "yhat"),
     ),
     "label": (
@@ -60,7 +60,7 @@ REQUIRED = ("score", "label", "id", "time")
 
 
 def usual_column(field: str, columns: Iterable[str]) -> str | None:
-    """Return the column of a field by its usual names, or None.
+    """Return the column of a field by its usual names, or None without one.
 
     A name in another case is the same name, unless the exact one is there.
 

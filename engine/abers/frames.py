@@ -33,7 +33,7 @@ class FrameColumns:
     Raises
     ------
     ParameterError
-        If it is another object, or has two columns of one name.
+        If it is not one of these, or has two columns of one name.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def arrow_table(data: Any, other: str) -> pa.Table:  # noqa: ANN401 - of any lib
     Raises
     ------
     ParameterError
-        If it is another object, or has two columns of one name.
+        If it is not one of these, or has two columns of one name.
     """
     arrow = require_pyarrow()
     _require_distinct(_names(data))

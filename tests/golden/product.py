@@ -108,6 +108,9 @@ def defaults(config: Mapping[str, Any]) -> Flat:
         for section in sections:
             within = within.setdefault(section, {})
         within[name] = value
+    for section in ("kafka", "learner", "schema_registry"):
+        if not any(found.get(section, {}).values()):
+            found[section] = None
     read: Flat = plain(msgspec.json.encode(found))
     return read
 

@@ -197,7 +197,7 @@ def show_inspected(found: Inspected) -> None:
     screen.print(table)
     held = Table("model", "segment", box=box.SIMPLE)
     names = score_labels({name: None for one in found.held for name in one.scores}, briefly=True)
-    for column in ("labels held", *names.values()):
+    for column in ("labels kept", *names.values()):
         held.add_column(column, justify="right")
     for one in found.held:
         scores = (number(one.scores.get(name)) for name in names)

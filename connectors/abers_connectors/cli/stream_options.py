@@ -19,15 +19,16 @@ TaskOption = Annotated[
     str | None,
     input_option(
         "TASK",
-        "Task of a file, from its labels: binary (0 or 1, the default) or regression (numbers).",
+        "Task of a file, from its labels: binary (0 or 1, the default), multiclass (see --score), "
+        "regression (numbers).",
     ),
 ]
 ScoresOption = Annotated[
-    Literal["any", "probability", "logit"] | None,
+    Literal["any", "probability", "logit", "percent"] | None,
     input_option(
         None,
-        "Kind of the scores in a file (default probability if they lie in [0, 1], else any). If "
-        "they are probabilities, the final table compares them with the calibrated ones.",
+        "Kind of the scores in a file (default probability if they lie in [0, 1], else any). "
+        "Percentages become probabilities as they are read.",
         show_default=False,
     ),
 ]
@@ -35,8 +36,8 @@ ProbabilityOption = Annotated[
     Literal["protected", "merged"] | None,
     calibrator_option(
         None,
-        "What ivap, cvap and one-vs-rest predict. protected: a probability whose loss exceeds "
-        "that of the score by a bounded amount (default if scores are probabilities; for ivap "
+        "What ivap, cvap and one-vs-rest predict. protected: a probability with a loss above that "
+        "of the score by at most a bounded amount (default if scores are probabilities; for ivap "
         "and cvap also if they are logits). merged: one computed from the interval alone.",
         show_default=False,
     ),

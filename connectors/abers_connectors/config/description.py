@@ -29,7 +29,7 @@ _HEADER = "record:header:"
 _SCORES = {
     "any": "any finite number",
     "logit": "logits",
-    "probability": "probabilities, scored beside the calibrated ones",
+    "probability": "probabilities, compared with the calibrated ones",
 }
 _STARTS = {"earliest": "at the earliest records", "latest": "at new records"}
 _LOST = {
@@ -286,7 +286,7 @@ def _limits(limits: Settings) -> dict[str, str]:
 
 
 def _assumed(settings: Settings) -> dict[str, str]:
-    """Describe the label of observations whose own does not come, if there is one."""
+    """Describe the label of observations without their own, if there is one."""
     if (label := settings.unlabelled) is None:
         return {}
     wait = duration(settings.label_timeout)

@@ -205,8 +205,7 @@ class InputSection(Section, frozen=True, kw_only=True):
     unlabelled: Annotated[
         LabelValue,
         key(
-            "What becomes of an observation whose label has not come within "
-            "`limits.label_timeout`.",
+            "What becomes of an observation without a label within `limits.label_timeout`.",
             'It is "drop", or a label, for labels that are never sent; '
             "`limits.label_timeout` must "
             "then be set. The label is learned once, at the time of the observation plus "
@@ -226,6 +225,26 @@ class InputSection(Section, frozen=True, kw_only=True):
             group="Input",
         ),
     ] = None
+    delimiter: Annotated[
+        Literal[",", ";", "\t", "|"] | None,
+        key(
+            "What separates the fields of a CSV file.",
+            'Write ",", ";", "|" or "\\t". Default: the one of them that the first line has, and '
+            "what the name of the file says if there are several.",
+            example=";",
+        ),
+    ] = None
+    decimal: Annotated[
+        Literal[".", ","],
+        key('What precedes the decimals of numbers in CSV, "." or ",".'),
+    ] = "."
+    percent: Annotated[
+        bool,
+        key(
+            "Whether scores are percentages, which are divided by 100 as they are read.",
+            'They may end in "%".',
+        ),
+    ] = False
     max_record_bytes: Annotated[
         Count,
         key(

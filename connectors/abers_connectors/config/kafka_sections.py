@@ -48,7 +48,7 @@ class KafkaSection(Section, frozen=True, kw_only=True):
         "predictions go to a topic, exactly once each: without input.observations, input.format,"
         " and the files of [output]. deploy/abers.kafka.toml is a small example. Values shown "
         "here are defaults, except the required bootstrap_servers, observations and predictions,"
-        " and where a comment says that there is none. All durations of this section are wall-"
+        " and where a comment says so. All durations of this section are wall-"
         "clock time."
     )
 
@@ -231,7 +231,7 @@ class SchemaRegistrySection(Section, frozen=True, kw_only=True):
 
     intro: ClassVar[str] = (
         'With this section, input.format, input.label_format and output.format may be "avro", '
-        '"protobuf" and "json-schema", whose schemas are in a registry with Confluent\'s '
+        '"protobuf" and "json-schema", with schemas in a registry with Confluent\'s '
         "interface. Only with [kafka]."
     )
 
@@ -254,7 +254,7 @@ class SchemaRegistrySection(Section, frozen=True, kw_only=True):
     username: Annotated[
         Name | None,
         key(
-            "The user, whose password is ABERS_SCHEMA_REGISTRY_PASSWORD in the environment.",
+            "The user; the password is ABERS_SCHEMA_REGISTRY_PASSWORD in the environment.",
             "Default: no login.",
             example="abers",
         ),

@@ -128,7 +128,7 @@ class OutputSection(Section, frozen=True, kw_only=True):
 
     @property
     def dead_letters_path(self) -> str:
-        """File of the dead letters, by default beside the predictions."""
+        """File of the dead letters, by default next to the predictions."""
         return self.dead_letters or dead_letters_beside(self.predictions)
 
 
@@ -191,7 +191,7 @@ class HttpSection(Section, frozen=True, kw_only=True):
     port: Annotated[Port, key("The port; 0 is any free one, which the log shows.")] = 8090
     hosts: Annotated[
         Names,
-        key("Names under which browsers reach the live page, beside addresses and localhost."),
+        key("Names under which browsers reach the live page, besides addresses and localhost."),
     ] = ()
     check_host: Annotated[
         bool,

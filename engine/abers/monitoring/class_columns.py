@@ -18,7 +18,7 @@ _LOSSES = 4  # columns of `_losses`
 
 
 def class_bets(tables: Sequence[Floats], *, each: bool) -> Floats:
-    """Return a row for each prediction: of each view the largest probability, and what is beside.
+    """Return a row for each prediction: of each view the largest probability, and more.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def class_bets(tables: Sequence[Floats], *, each: bool) -> Floats:
 
 
 def class_outcomes(found: Sequence[ClassForecasts], *, each: bool) -> Floats:
-    """Return a row for each label: of each view whether it is the first choice, and what is beside.
+    """Return a row for each label: of each view whether it is the first choice, and more.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def class_rows(
         shown = validation.shown(table[off[0]].tolist())
         msg = f"row {off[0]}: forecasts {shown} do not sum to 1; p needs a column for each class"
         raise ScoreError(msg)
-    listed = isinstance(y, list | tuple)  # numpy would make a text of NaN among texts
+    listed = isinstance(y, list | tuple)  # numpy would make a text of its NaN among texts
     given = column(np.array(y, object) if listed else y, "y")
     same_length(given, "y", len(table))
     known = which_known(given)

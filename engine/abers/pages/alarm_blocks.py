@@ -54,7 +54,7 @@ def banners(found: ModelFindings) -> tuple[AlarmBlock, ...]:
 
 
 def _active(found: ModelFindings) -> list[RaisedAlarm]:
-    """Return the last alarm of each incident that is open, and whose fault is still seen."""
+    """Return the last alarm of each incident that is open, if its fault is still seen."""
     began = {
         _view(found, one.question): one.since
         for one in found.answers.answers
@@ -65,7 +65,7 @@ def _active(found: ModelFindings) -> list[RaisedAlarm]:
 
 
 def _is_of(alarm: RaisedAlarm, began: int | None) -> bool:
-    """Return whether an alarm is of an incident whose fault began then."""
+    """Return whether an alarm is of an incident with a fault that began then."""
     return began is not None and alarm.since is not None and alarm.since >= began
 
 

@@ -1,4 +1,4 @@
-"""Blocks of which every finding is made: a page, a text and a record are renderings of the same.
+"""Blocks that make up every finding: a page, a text and a record are renderings of the same.
 
 A block has finished strings for people and, in its record, the same numbers in full precision.
 """
@@ -303,7 +303,7 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FigureBlock(BaseBlock, frozen=True, kw_only=True, tag="figure"):
-    """Pictures beside each other under one legend."""
+    """Pictures next to each other under one legend."""
 
     pictures: tuple[Picture, ...]
     legend: tuple[LegendEntry, ...] = ()

@@ -57,7 +57,7 @@ def page(document: Document) -> str:
 
 
 def notebook(document: Document) -> str:
-    """Return a document as the output of a cell, whose style touches nothing around it.
+    """Return a document as the output of a cell; its style touches nothing around it.
 
     The form keeps its choices apart from those of the same document in another cell.
     """
@@ -68,7 +68,7 @@ def notebook(document: Document) -> str:
 
 
 def fragment(block: Block, level: int = 2) -> str:
-    """Return the element of a block, whose id is the block's key; its headings begin at a level."""
+    """Return the element of a block, with its key as id; its headings begin at a level."""
     return body(block, level)
 
 

@@ -135,7 +135,7 @@ def model_blocks(  # noqa: PLR0913 - each is of a part of the page
     silence: Silence | None = None,
     reference: ReferenceShares | None = None,
 ) -> tuple[Block, ...]:
-    """Return the blocks of a model, whose keys begin with a prefix; see `model_document`."""
+    """Return the blocks of a model, with keys that begin with a prefix; see `model_document`."""
     return _blocks(
         monitor,
         monitor.answers(zone),

@@ -117,9 +117,9 @@ class Silence(NamedTuple):
     waiting
         Number of predictions that wait for their labels.
     oldest
-        Event time of the oldest of these; None if there are none.
+        Event time of the oldest of these; or None.
     since
-        Event time of which the answers are.
+        Event time of the answers.
     """
 
     milliseconds: int
@@ -209,7 +209,7 @@ class ModelFindings(NamedTuple):
 
     @property
     def faults(self) -> tuple[str, str]:
-        """What a promise is of which less came, and more."""
+        """What a promise is if less came, and if more came."""
         return ("too narrow", "too wide") if self.of_numbers else ("too high", "too low")
 
     def of_main(self, period: Period) -> str:
@@ -253,7 +253,7 @@ def tone(view: str) -> Tone:
 
 
 def state_of_status(status: str) -> State:
-    """Return the state whose sign a row has.
+    """Return the state that gives a row its sign.
 
     Examples
     --------

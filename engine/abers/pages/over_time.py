@@ -31,7 +31,7 @@ __all__ = ["over_time_section"]
 def over_time_section(found: ModelFindings) -> tuple[SectionBlock, ...]:
     """Return the figures of promised and came over time, and what a text draws of them.
 
-    There are none where nothing is promised.
+    Without promises there are no figures.
     """
     points = found.answers.over_time
     if not any(one.groups for one in points):

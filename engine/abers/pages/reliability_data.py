@@ -65,6 +65,6 @@ def _lines(kept: Reliability) -> tuple[list[float], list[float]]:
 
 
 def _cases(tenths: list[Row]) -> list[int]:
-    """Return the labels of each tenth, of a view whose tenths were never merged."""
+    """Return the labels of each tenth, of a view with tenths that were never merged."""
     labels = {row.key: row.labels for row in tenths}
     return [labels.get(f"tenth-{first}", 0) for first in range(10)] if labels else []

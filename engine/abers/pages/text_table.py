@@ -92,7 +92,7 @@ def _layout(
 def _row_lines(
     columns: Sequence[Column], row: Sequence[Line], layout: _Layout, ink: Ink
 ) -> list[str]:
-    """Return the lines of a row, of which only words need several."""
+    """Return the lines of a row; only words need several."""
     broken = [
         ink.wrapped(cell, width) if _width(cell) > width else [cell]
         for cell, width in zip(row, layout.widths, strict=True)

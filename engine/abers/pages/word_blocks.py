@@ -41,10 +41,10 @@ def word_fold(found: ModelFindings) -> tuple[FoldBlock, ...]:
 def _words(found: ModelFindings, now: Period) -> dict[str, str]:
     fewer, more = found.faults
     label = "What really happened: 1 or 0. Here “came” means: the label was 1."
-    promised, came = "The mean of the probabilities of a group.", "The share of labels 1 in it."
+    promised, came = "The mean of the probabilities of a group.", "The share of label 1 in it."
     if found.several:
         label = "The class that came. First choice: the class with the largest probability."
-        came = "The share of a group whose first choice was the label; of one class, its share."
+        came = "The share of a group with the label as first choice; of one class, its share."
     if found.of_numbers:
         label, promised = "The number that came.", "The share of labels that intervals promise."
         came = "The share of labels in their intervals, ends included."

@@ -51,7 +51,7 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         Literal["none", "scored", "full"],
         Option(
             "calibrator.distributions",
-            "How much of the whole distributions of a regression is written, beside their "
+            "How much of the whole distributions of a regression is written, besides their "
             "quantiles.",
             '"scored" adds the mean to each prediction and scores it by its CRPS. "full" also '
             "writes the whole band with each prediction. Each pending observation then keeps its "
@@ -97,7 +97,7 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         Literal["protected", "merged"] | None,
         Option(
             "calibrator.probability",
-            "Which probability is predicted beside the interval.",
+            "Which probability is predicted with the interval.",
             '"protected" has a bounded price against the score, under drift and late labels, and '
             'may lie outside the interval; "merged" is made of the interval alone. Default: '
             '"protected" for "ivap" and "cvap" if scores are probabilities or logits, and for '

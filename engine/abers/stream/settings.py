@@ -78,7 +78,7 @@ class Settings(CalibrationSettings, frozen=True, kw_only=True, forbid_unknown_fi
         int | str | None,
         Option(
             "input.unlabelled",
-            "The label of an observation whose own has not come within `limits.label_timeout`.",
+            "The label of an observation without its own within `limits.label_timeout`.",
             "It is learned once, at the time of the observation plus `limits.label_timeout`; a "
             "label that comes later is not learned, and its outcome is marked late. By default "
             "the observation is dropped.",
@@ -217,7 +217,7 @@ class Settings(CalibrationSettings, frozen=True, kw_only=True, forbid_unknown_fi
             "monitoring.tests",
             "Whether sequential tests run on the predictions, and raise an alarm when they become "
             "miscalibrated.",
-            "Without monitors there are none.",
+            "Without monitors there are no tests.",
         ),
     ] = True
     grace_period: Annotated[

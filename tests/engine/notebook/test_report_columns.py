@@ -84,7 +84,7 @@ def test_names_are_columns_of_the_frame(made: Callable[[dict[str, Any]], Any]) -
 
 
 def test_names_and_arrays_together() -> None:
-    """An array next to a frame is taken as it is."""
+    """An array together with a frame is taken as it is."""
     columns = flights()
     found = abers.report(data=columns, y=columns["late"] == 1, p="prob")
     assert found == abers.report(columns["late"], columns["prob"])
@@ -215,7 +215,7 @@ def test_classes_without_a_label_yet(missing: object) -> None:
 
 
 def test_numbers_of_classes() -> None:
-    """Classes may be whole numbers, and labels such numbers as floats."""
+    """Classes may be whole numbers, and labels these numbers as floats."""
     y, table = sizes()
     numbers = np.array([CLASSES.index(one) for one in y])
     p = dict(enumerate(table.T))

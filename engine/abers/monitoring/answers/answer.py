@@ -48,7 +48,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     group
         Name of the row that the number is about; None if it is about all, or about no row.
     number, low, high, unit
-        The number and its range, in "points" or "%"; None if there is none.
+        The number and its range, in "points" or "%"; or None.
     labels, of
         Number of labels of the number, and of the period.
     then
@@ -87,7 +87,7 @@ class Wording(NamedTuple):
         return f"{self.subject} {row.name}".lstrip()
 
     def way(self, points: float) -> str:
-        """Return what a row is whose gap is on this side."""
+        """Return what a row with its gap on this side is."""
         return self.fewer if points < 0.0 else self.more
 
 

@@ -19,7 +19,7 @@ __all__ = ["RANGE", "Saved", "saved_of"]
 RANGE = 6.0
 """Nats of the range in which what a label saves is counted."""
 _ALPHA = 0.05
-# Gains whose squares have a mean of 0.03 have this sum after some 4,000 labels, when a saving of a
+# Gains with a mean square of 0.03 have this sum after some 4,000 labels, when a saving of a
 # hundredth of a nat is about to be found.
 _TIGHTEST = 120.0
 
@@ -34,8 +34,8 @@ class Saved(Struct, frozen=True):
     infinite_raw, infinite_calibrated
         Number of labels with an infinite loss.
     certain_raw, certain_calibrated
-        Number of labels whose raw, or calibrated, probabilities have a 0 or a 1 where the others
-        have none: what these could save at most, or at least, has no limit.
+        Number of labels with raw, or calibrated, probabilities that have a 0 or a 1 where the
+        others have not: what these could save at most, or at least, has no limit.
     saved, low, high
         1 - calibrated / raw; and the range of the mean expected saving, as a share of `raw`, and
         at most 1: no loss is below 0. None where a loss is infinite, or one end cannot be known.
@@ -51,12 +51,12 @@ class Saved(Struct, frozen=True):
 
     **Proof.** Let the raw forecast of label i give the probabilities r(k) to what can come, and the
     calibrated one s(k). Both are known before the label. So the saving d = log(s(k) / r(k)) takes
-    known values, of which m is the smallest and M the largest; m <= 0 <= M, since both sum to 1.
-    With C = 6 nats let X = min(d, m + C). It lies in [m, m + C], a range that is known before the
-    label and has a width of C at most; and X <= d, so E[X | past] <= E[d | past]. The confidence
-    sequence for outcomes of such ranges says that with probability 1 - alpha / 2, for all n at
-    once, the sum of X is at most b(V) above the sum of E[X | past], V being the sum of squares of
-    X - g for a guess g in the range that is known before the label, here 0 moved into it. Hence
+    known values; m is the smallest and M the largest; m <= 0 <= M, since both sum to 1. With C = 6
+    nats let X = min(d, m + C). It lies in [m, m + C], a range that is known before the label and
+    has a width of C at most; and X <= d, so E[X | past] <= E[d | past]. The confidence sequence for
+    outcomes of these ranges says that with probability 1 - alpha / 2, for all n at once, the sum of
+    X is at most b(V) above the sum of E[X | past], V being the sum of squares of X - g for a guess
+    g in the range that is known before the label, here 0 moved into it. Hence
 
         sum of E[d | past] >= sum of E[X | past] >= sum of X - b(V).
 

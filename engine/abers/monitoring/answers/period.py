@@ -43,7 +43,7 @@ class Errors(Struct, frozen=True):
     ----------
     model, median
         Mean absolute errors of the model's number, and of the median that is served; both of the
-        labels with a finite median, and `model` of all if there are none.
+        labels with a finite median, and `model` of all without any.
     medians
         Number of labels with a finite median.
     bias
@@ -60,7 +60,7 @@ class Errors(Struct, frozen=True):
 
 
 class Period(Struct, frozen=True, kw_only=True):
-    """A stretch of predictions whose labels came.
+    """A stretch of labelled predictions.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Dot(Struct, frozen=True):
     labels
         Number of labels.
     came
-        By view the share of labels 1, of right first choices, or inside.
+        By view the share of label 1, of right first choices, or inside.
     promised
         By view the mean probability.
     low, high

@@ -38,7 +38,7 @@ _MAIN, _TENTH = 0, 3  # groups of `core.margin`: 1/4 of the level, and 1/40
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A group of predictions whose labels came.
+    """A group of labelled predictions.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Row(Struct, frozen=True, kw_only=True):
     labels
         Number of labels.
     came_count
-        Number of labels 1; of a first choice that were right, of intervals inside.
+        Number of labels that are 1; of a first choice that were right, of intervals inside.
     promised_sum
         Sum of the probabilities.
     promised, came
@@ -101,7 +101,7 @@ class IntervalRow(Row, frozen=True, kw_only=True):
     finite
         Number of intervals that have both ends.
     width
-        Mean width of these; None if there are none.
+        Mean width of these; or None.
     """
 
     level: float
@@ -155,7 +155,7 @@ def row_of(
     kind
         Key, name, and whether it is a main row.
     sums
-        Labels, labels 1, probabilities, squares, and lower and upper ends at the tolerance.
+        Labels, those that are 1, probabilities, squares, and lower and upper ends at the tolerance.
     alpha
         Of all rows of the view.
     words

@@ -106,7 +106,7 @@ class Canvas:
     def text(
         self, text: str, x: float, y: float, anchor: Anchor = "start", paint: str = ""
     ) -> bool:
-        """Write a text whose baseline is at y, unless it would overlap another or the edge."""
+        """Write a text with its baseline at y, unless it would overlap another or the edge."""
         width = text_width(text)
         left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
         box = Box(left, y - 11, left + width, y + 3)

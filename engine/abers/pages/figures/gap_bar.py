@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["gap_bar"]
 
 _HEIGHT, _MIDDLE = 26.0, 13.0
-_INSET = 14.0  # room for an arrow beside a dot
+_INSET = 14.0  # room for an arrow next to a dot
 _ARROW = 6.0  # from the end of the scale to an arrow
 _LEAST = 1e-9  # limit of the scale
 _CAP = 5.0  # of a range, above and below

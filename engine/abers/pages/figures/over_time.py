@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["over_time"]
 
-_FEW = 60  # windows, whose dots do not meet
+_FEW = 60  # windows; their dots do not meet
 _RAW, _CALIBRATED = paint.stroked("raw", 2.2, "7 4"), paint.stroked("cal", 2.2)
 _PER_CENT = "\N{NO-BREAK SPACE}%"
 

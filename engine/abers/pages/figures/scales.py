@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Scale", "Ticks", "drawn", "finite", "nice_ticks", "number_text", "widened"]
 
 MOST_POINTS = 200
-_LARGEST = 1e100  # differences and products of such numbers are finite
+_LARGEST = 1e100  # differences and products of these numbers are finite
 _RESOLUTION = 1e-9  # of a scale, relative to its numbers
 _PLAIN = 1e9  # larger numbers have an exponent
 _MOST_DECIMALS = 6

@@ -11,7 +11,7 @@ __all__ = ["TimeTick", "can_be_times", "time_text", "time_ticks"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _START = datetime(1, 1, 1)  # noqa: DTZ001 - a local time, and a Monday
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-# Times whose local dates, and the ticks around them, are in the calendar.
+# Times with local dates, and ticks around them, that are in the calendar.
 _FIRST = (datetime(3, 1, 1, tzinfo=UTC) - _EPOCH) / timedelta(milliseconds=1)
 _LAST = (datetime(9998, 1, 1, tzinfo=UTC) - _EPOCH) / timedelta(milliseconds=1)
 
