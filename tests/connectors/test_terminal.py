@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
+from rich.console import Console
 
 from abers.pages.blocks import AnswerBlock, Document, TextBlock
+from abers_connectors import terminal
 from abers_connectors.config.value_types import Lateness
 from abers_connectors.replay.input_notes import unlabelled_notes
 from abers_connectors.replay.summary import Means, Summary
@@ -21,9 +24,6 @@ from abers_connectors.terminal import (
     show_outputs,
     show_read,
 )
-
-if TYPE_CHECKING:
-    import pytest
 
 CALIBRATED: Means = {"log_loss": 0.25, "log_loss_infinite": 0, "brier": 0.125, "ece": 0.0625}
 LATE = Lateness(observations=50)
@@ -68,6 +68,23 @@ class Read:
     def fraction(self) -> float:
         """Return the share that was read."""
         return 0.5
+
+
+@pytest.mark.parametrize(("second", "bar"), [(0.5, False), (1.0, True)])
+def test_a_bar_after_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+    second: float,
+    bar: bool,  # noqa: FBT001
+) -> None:
+    """On a terminal a bar has the name of the file, its part and rows, after a second."""
+    shown = io.StringIO()
+    screen = Console(file=shown, force_terminal=True, width=80)
+    times = iter([0.0, second, second])
+    monkeypatch.setattr(terminal, "console", lambda: screen)
+    monkeypatch.setattr(terminal, "monotonic", times.__next__)
+    with terminal.watching(Read(), hidden=False) as watched:
+        assert [*watched([3000, 4000])] == [3000, 4000]
+    assert all((one in shown.getvalue()) == bar for one in ("flights.csv", "50 %", "4,000 rows"))
 
 
 def test_progress_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:

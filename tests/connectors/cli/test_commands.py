@@ -464,7 +464,8 @@ def test_the_outputs_of_a_run_are_not_overwritten(invoke: Invoke, folder: Path) 
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     ran = invoke("replay", "abers.toml")
     assert ran.code == 2
-    assert "abers.toml keeps a state, to which its outputs belong; name another --output" in ran.err
+    said = "abers.toml keeps a state, to which its outputs belong; name another --output"
+    assert said in in_a_line(ran.err)
     assert invoke("replay", "abers.toml", "-o", "again.jsonl").code == 0
     assert (folder / "again.jsonl").read_bytes() == before["out.jsonl"]
     after = {name: (folder / name).read_bytes() for name in before}
