@@ -577,6 +577,18 @@ def test_models_are_sorted_by_harm() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_all_predictions_in_one_picture_over_time() -> None:
+    """Where raw probabilities are 0 and 1 alone there are no halves, and the picture is of all."""
+    processor = Processor(Settings(scores="probability", grace_period=20))
+    for i in range(200):
+        processor.process(Observation(f"{i}", i, "m", i % 2))
+        processor.process(Label(f"{i}", i, "m", i % 3 % 2))
+    blocks = model_blocks(processor.monitors[0])
+    figures = [one for one in walk(blocks) if isinstance(one, FigureBlock)]
+    drawn = [one.title for figure in figures for one in figure.pictures if one.kind == "over_time"]
+    assert drawn == ["All"]
+
+
 def test_labels_that_wait_for_earlier_ones_are_not_too_few() -> None:
     """Where enough labels came and none counts yet, a model waits, and has 0 labels."""
     processor = Processor(Settings(scores="probability", grace_period=20))
