@@ -188,7 +188,7 @@ def test_labels_too_late_for_any_prediction(capsys: pytest.CaptureFixture[str]) 
 
 def test_one_note_where_no_label_comes(capsys: pytest.CaptureFixture[str]) -> None:
     """Where no row has a label the notes on the input say so, and nothing else does."""
-    notes = [*unlabelled_notes(50, 50)]
+    notes = [*unlabelled_notes(50, 50, 0)]
     found = msgspec.structs.replace(
         summary(observations=50), records=50, unlabelled=50, notes=notes
     )

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 __all__ = ["column_notes", "unlabelled_notes"]
 
 
-def unlabelled_notes(records: int, unlabelled: int) -> Iterator[str]:
+def unlabelled_notes(records: int, unlabelled: int, waiting: int) -> Iterator[str]:
     """Yield sentences on records without labels so far, of so many records.
+
+    So many labels wait for those of earlier records.
 
     Examples
     --------
-    >>> [*unlabelled_notes(60, 10)]
+    >>> [*unlabelled_notes(60, 10, 0)]
     ['10 rows have no label yet: they are predicted, but not scored.']
-    >>> [*unlabelled_notes(60, 60)]
+    >>> [*unlabelled_notes(60, 60, 0)]
     ['No row has a label: see that the label column is the right one.']
     """
     if unlabelled and unlabelled == records:
@@ -31,6 +33,11 @@ def unlabelled_notes(records: int, unlabelled: int) -> Iterator[str]:
         yield "1 row has no label yet: it is predicted, but not scored."
     elif unlabelled:
         yield f"{unlabelled:,} rows have no label yet: they are predicted, but not scored."
+    if unlabelled and waiting:
+        yield (
+            f"{waiting:,} labels count in no answer, as they wait for those of all earlier rows. "
+            "Leave out rows that never get a label."
+        )
 
 
 def column_notes(monitor: TaskMonitor, settings: Settings) -> Iterator[str]:

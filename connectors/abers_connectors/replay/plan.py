@@ -8,6 +8,7 @@ belong to the state.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -59,7 +60,6 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
     if options.save_state is not None:
         msg = "--save-state goes with a configuration that has topics, in [kafka]"
         raise ParameterError(msg)
-    since, until = _ends_of_range(options)
     if options.compare is not None:
         require_table_alone("compare", options)
     if options.workers > 1:
@@ -69,6 +69,7 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
     speed = parse_speed(options.speed)
     job = _stateless_job(options) if options.configured else job_of_input(options)
     said = Said() if options.configured else _said(options, job)
+    since, until = _ends_of_range(options)
     if since is not None or until is not None or options.models:
         job = job._replace(source=_within(job.source, since, until, options.models))
     if options.workers > 1:
@@ -87,7 +88,7 @@ def _said(options: ReplayOptions, job: Job) -> Said:
 
 def _ends_of_range(options: ReplayOptions) -> tuple[int | None, int | None]:
     """Return the times of --since and --until; raise a ParameterError if the range is empty."""
-    since, until = _time("since", options.since), _time("until", options.until)
+    since, until = _time(options, "since", options.since), _time(options, "until", options.until)
     if since is not None and until is not None and since >= until:
         msg = "--until is not after --since, so nothing is left; give a later one"
         raise ParameterError(msg)
@@ -103,7 +104,7 @@ def _reference(options: ReplayOptions) -> Period | None:
         example = "2024-01-01T00:00:00Z..2024-02-01T00:00:00Z"
         msg = f"--reference {options.reference}: write START..END, such as {example}"
         raise ParameterError(msg)
-    times = _time("reference", first), _time("reference", end)
+    times = _time(options, "reference", first), _time(options, "reference", end)
     if times[0] is None or times[1] is None or times[0] >= times[1]:
         msg = f"--reference {options.reference}: the end is not after the start; give a later one"
         raise ParameterError(msg)
@@ -113,11 +114,14 @@ def _reference(options: ReplayOptions) -> Period | None:
     return times[0], times[1]
 
 
-def _time(option: str, text: str | None) -> int | None:
+def _time(options: ReplayOptions, option: str, text: str | None) -> int | None:
+    """Return a time, which without an offset is in the zone of --timezone."""
     try:
-        return None if text is None else TimeReader().one(text)
+        zone = None if options.timezone is None else ZoneInfo(options.timezone)
+        return None if text is None else TimeReader(zone).one(text)
     except BadRecordError as error:
-        msg = f"--{option}: {error}"
+        said = str(error).replace("input.timezone", "--timezone")
+        msg = f"--{option}: {said}"
         raise ParameterError(msg) from None
 
 

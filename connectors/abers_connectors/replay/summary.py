@@ -77,12 +77,14 @@ class Summary(msgspec.Struct, frozen=True):
 def summarize_run(run: BaseRun, events: int, seconds: float) -> Summary:
     """Return the summary of a run; see `summarize`."""
     summary = summarize(run.processors, run.records, run.dead, events, seconds)
+    monitors = [monitor for one in run.processors for monitor in one.monitors]
+    waiting = sum(test.labels_waiting for one in monitors for test in one.e_processes)
     return msgspec.structs.replace(
         summary,
         alarms=run.alarms,
         workers=run.workers,
         unlabelled=run.unlabelled,
-        notes=[*unlabelled_notes(run.records, run.unlabelled), *summary.notes],
+        notes=[*unlabelled_notes(run.records, run.unlabelled, waiting), *summary.notes],
     )
 
 

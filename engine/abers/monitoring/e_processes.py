@@ -134,6 +134,11 @@ class EProcess(CopiedWhole, ABC):
         """Numbers of the observations that wait for their label or an earlier label, ascending."""
         return self._columns()[0]
 
+    @property
+    def labels_waiting(self) -> int:
+        """Number of labels that came, and wait for those of earlier observations."""
+        return int((self._columns()[2] == 0).sum())
+
     @abstractmethod
     def run(self, steps: EProcessSteps, most: int | None = None) -> list[OpenedIncident]:
         """Run any sequence of steps.

@@ -139,6 +139,11 @@ def report(  # noqa: PLR0913 - the columns of a table
     columns = report_columns(data, y=y, p=p, time=time, model=model, segment=segment, weight=weight)
     if isinstance(columns.p, Mapping):
         return _of_classes(columns, tolerance)
+    shape: tuple[int, ...] = getattr(columns.p, "shape", ())
+    if len(shape) > 1 and shape[1] > 2:
+        of_each = 'pass a dict from each class to its column, such as {"low": p[:, 0], ...}'
+        msg = f"p has {shape[1]} columns; of several classes {of_each}"
+        raise ParameterError(msg)
     return _of_two_classes(columns, tolerance)
 
 

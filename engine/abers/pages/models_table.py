@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelRow", "by_harm", "models_block", "models_blocks", "states_line"]
 
-_ORDER = ("no", "partly", "recovering", "undecided", "yes", "waiting")
+_BLOCKED = "blocked"  # enough labels came, but an earlier prediction waits for its own
+_ORDER = ("no", "partly", "recovering", "undecided", "yes", "waiting", _BLOCKED)
+_STATES = {  # of a model, and of several
+    "waiting": ("has too few labels", "have too few labels"),
+    _BLOCKED: ("waits for earlier labels", "wait for earlier labels"),
+}
 _SHOWN = ("model", "calibrated")
 _OFF = {"no", "partly"}
 _HEADS = {"model": "raw", "calibrated": "calibrated"}
@@ -89,10 +94,9 @@ def _asked(rows: Sequence[ModelRow]) -> list[str]:
 
 def states_line(rows: Sequence[ModelRow], question: str) -> str:
     """Return how many models have each state, such as "2 no, 7 partly"."""
-    states = Counter(row.answers[question].state for row in rows if row.answers is not None)
-    few = "has too few labels" if states["waiting"] == 1 else "have too few labels"
+    states = Counter(_state(row.answers[question]) for row in rows if row.answers is not None)
     said = [
-        f"{formats.count(states[one])} {few if one == 'waiting' else one}"
+        f"{formats.count(states[one])} {_STATES.get(one, (one, one))[states[one] > 1]}"
         for one in _ORDER
         if states[one]
     ]
@@ -217,12 +221,21 @@ def _labels(answers: Answers) -> str:
     if answers.now is not None:
         return formats.count(answers.now.labels)
     first = answers.answers[0]
+    if _state(first) == _BLOCKED:
+        return "0"
     return f"{formats.count(first.labels)} of {formats.count(first.of)}"
 
 
+def _state(answer: Answer) -> str:
+    """Return the state, and of those that wait whether enough labels came."""
+    enough = answer.state == "waiting" and answer.labels >= answer.of
+    return _BLOCKED if enough else answer.state
+
+
 def _mark(answer: Answer) -> Mark:
-    state, words = answer.state, {"waiting": "too few", "yes": "right"}
-    return Mark(state, words.get(state, state))  # type: ignore[arg-type] # one of these
+    state = _state(answer)
+    words = {"waiting": "too few", _BLOCKED: "waiting", "yes": "right"}
+    return Mark(answer.state, words.get(state, state))  # type: ignore[arg-type] # one of these
 
 
 def _row(answers: Answers, answer: Answer) -> Row | None:

@@ -152,9 +152,8 @@ def _views(found: ModelFindings) -> list[str]:
 
 
 def _picture(found: ModelFindings, key: str) -> Picture:
-    title = _title(found, key)
     of = "First choice" if found.several else "" if found.of_numbers else "Probability"
-    words = f"{of} {title}".strip()
+    words = f"{'' if key == 'all' else of} {_title(found, key)}".strip()
     label = f"{words}: promised and {found.came} over time; the tables have the numbers"
     return Picture("over_time", _data(found, key), label, title=words)
 

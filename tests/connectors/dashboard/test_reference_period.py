@@ -40,6 +40,19 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert reason in " ".join(err.split())
 
 
+def test_times_in_the_zone_of_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of --reference and --since without an offset are in the zone of --timezone."""
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"2026-01-01 {n // 60:02}:{n % 60:02}:00,0.5,{n % 2}\n" for n in range(100))
+    (tmp_path / "in.csv").write_text(f"time,score,label\n{rows}")
+    words = ["replay", "in.csv", "--scores", "probability", "--timezone", "Europe/Berlin"]
+    words += ["--report", "r.html", "--since", "2026-01-01 00:10", "-o", "out.jsonl"]
+    code, _, err = command(*words, "--reference", "2026-01-01 00:20..2026-01-01 00:50")
+    assert code == 0, err
+    assert "The scores of its 30 labels." in (tmp_path / "r.html").read_text()
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 90
+
+
 def test_it_is_shaded_and_compared_with_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,6 +160,10 @@ def test_numbers_of_milliseconds() -> None:
         ({"stream": "Phishing", "speed": "fast"}, "--speed 'fast' is not a speed; write 1x"),
         ({"stream": "Phishing", "since": "noon"}, "^--since: time 'noon' is not a time"),
         (
+            {"stream": "in.jsonl", "since": "2026-01-02"},
+            "^--since: time '2026-01-02' has no UTC offset; set --timezone, or write",
+        ),
+        (
             {"stream": "in.jsonl", "since": "5000", "until": "5000"},
             "^--until is not after --since, so nothing is left; give a later one",
         ),

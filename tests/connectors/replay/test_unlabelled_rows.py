@@ -189,6 +189,19 @@ def test_a_row_that_comes_again_with_its_label(invoke: Invoke) -> None:
     assert summary["counters"]["duplicate_observations"] == ROWS - KNOWN
 
 
+def test_labels_that_wait_for_rows_without_a_label_are_counted(invoke: Invoke) -> None:
+    """The answers stop at the first row without a label, and a note counts the labels behind it."""
+    rows = history(known=400, rows=400)
+    rows[300]["label"] = rows[300]["label_time"] = None
+    write("s.csv", [row | {"model": "m"} for row in rows])
+    ran = invoke("replay", "s.csv", "--json", "--delay", "3", "-o", "o.jsonl")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["answers"]["now"]["last_row"] == 300
+    notes = json.loads(ran.out)["notes"]
+    assert notes[0] == "1 row has no label yet: it is predicted, but not scored."
+    assert notes[1].startswith("99 labels count in no answer, as they wait for those of all earl")
+
+
 def test_the_sample_of_a_check_says_so(invoke: Invoke) -> None:
     """The sample of `abers check` shows which rows have no label yet."""
     write("s.csv", history(known=1))

@@ -118,6 +118,21 @@ def test_the_warm_up() -> None:
     assert found["pays"].sentence == "36 of 200 labels."
 
 
+def test_labels_that_came_wait_for_earlier_ones() -> None:
+    """Where enough labels came and none counts, the sentence says what they wait for."""
+    empty = core.AnswerSums(1.25, 1)
+    one = Sums(empty.now(), empty.whole(), [], 36, 900, 200, ("raw", "calibrated"), {}, (), 1.25)
+    said = "No label after the warm-up counts yet: an earlier prediction waits for its own."
+    assert answers_of([one])["model"].sentence == said
+
+
+def test_a_question_that_has_no_answer() -> None:
+    """A question that is not answered raises a KeyError with those that are."""
+    _, p, labels = drawn(5_500)
+    with pytest.raises(KeyError, match=r"'pay' is not answered here; .* 'model', 'calibrated', 'p"):
+        answers_of([sums(p, p, labels)])["pay"]
+
+
 @pytest.mark.parametrize(
     ("views", "expected"),
     [(("calibrated",), ["undecided", "yes", "undecided"]), (("raw",), ["yes", "yes", "undecided"])],

@@ -49,6 +49,7 @@ UNKNOWN: list[tuple[dict[str, Any], type[InputError], str]] = [
     ),
 ]
 OTHERS: list[tuple[dict[str, Any], type[InputError], str]] = [
+    ({"p": np.ones((2, 3)) / 3}, ParameterError, "p has 3 columns; of several classes pass a dict"),
     ({"time": [1]}, ParameterError, "time has 1 rows, p has 2"),
     ({"time": [1, None]}, TimeError, "row 1: time None is not a time; times are milliseconds"),
     ({"time": [1, NAN]}, TimeError, "row 1: time nan is not a time"),

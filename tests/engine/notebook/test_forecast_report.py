@@ -249,7 +249,7 @@ def test_few_labels_wait_and_need_more() -> None:
     y, p, _ = stream()
     few = abers.report(y[:50], p[:50])
     assert few.answers["model"].state == "waiting"
-    assert "no label of a prediction after the warm-up came yet" in " ".join(str(few).split())
+    assert "no label after the warm-up counts yet" in " ".join(str(few).split())
     more = abers.report(y[:300], p[:300])
     assert more.answers["model"].state == "undecided"
     assert more.answers["model"].of == 250

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from tests.browsing import opened
+from tests.browsing import OPTIONS, opened, require_width
 from tests.engine.pages.examples import EXAMPLES
 
 from abers.pages.blocks import Document, SectionBlock
@@ -62,6 +62,19 @@ def test_no_page_scrolls_sideways(browser: Browser, tmp_path: Path, name: str) -
             if shown.evaluate("document.documentElement.scrollWidth") > width:
                 wider.append(width)
         assert wider == []
+
+
+def test_a_reader_with_large_text(browser: Browser, tmp_path: Path) -> None:
+    """With text of twice the size all sentences grow, and nothing is wider than the window."""
+    options = [*OPTIONS, "--blink-settings=defaultFontSize=32"]
+    large = browser.browser_type.launch(executable_path="/usr/bin/chromium", args=options)
+    with opened(large, written(tmp_path, page(EXAMPLES["two_classes"]()))) as (shown, _):
+        sizes = "all => all.map(one => parseFloat(getComputedStyle(one).fontSize))"
+        assert min(shown.locator("main p").evaluate_all(sizes)) >= 22.0
+        for width in (640, 800, 1280):
+            shown.set_viewport_size({"width": width, "height": 800})
+            require_width(shown, width)
+    large.close()
 
 
 def test_a_long_name_breaks(browser: Browser, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from abers.pages.model_document import model_blocks
 from abers.pages.model_findings import Silence
 from abers.pages.models_table import ModelRow, models_blocks, states_line
 from abers.pages.text import text
+from abers.stream import Label, Observation, Processor, Settings
 
 if TYPE_CHECKING:
     from abers.pages.blocks import Block, Cell, Detail
@@ -574,6 +575,32 @@ def test_models_are_sorted_by_harm() -> None:
     assert states_line(rows, "model").endswith(", 1 without tests")
     lines = text(document, 80).splitlines()
     assert max(map(len, lines)) <= 80
+
+
+def test_all_predictions_in_one_picture_over_time() -> None:
+    """Where raw probabilities are 0 and 1 alone there are no halves, and the picture is of all."""
+    processor = Processor(Settings(scores="probability", grace_period=20))
+    for i in range(200):
+        processor.process(Observation(f"{i}", i, "m", i % 2))
+        processor.process(Label(f"{i}", i, "m", i % 3 % 2))
+    blocks = model_blocks(processor.monitors[0])
+    figures = [one for one in walk(blocks) if isinstance(one, FigureBlock)]
+    drawn = [one.title for figure in figures for one in figure.pictures if one.kind == "over_time"]
+    assert drawn == ["All"]
+
+
+def test_labels_that_wait_for_earlier_ones_are_not_too_few() -> None:
+    """Where enough labels came and none counts yet, a model waits, and has 0 labels."""
+    processor = Processor(Settings(scores="probability", grace_period=20))
+    for i in range(60):
+        processor.process(Observation(f"{i}", i, "m", 0.5))
+        if i != 20:
+            processor.process(Label(f"{i}", i, "m", i % 2))
+    row = ModelRow("m", processor.monitors[0].answers())
+    document = Document(title="models", blocks=models_blocks([row, row]))
+    assert states_line([row], "model") == "1 waits for earlier labels"
+    assert states_line([row, row], "model") == "2 wait for earlier labels"
+    assert cells(block(document, "models-table"))[0][:4] == ["m", "0", "waiting", ""]
 
 
 def test_a_text_has_the_worst_models() -> None:

@@ -100,7 +100,7 @@ def waiting_answer(question: str, came: int, least: int) -> Answer:
     """Return the answer before the first label counts."""
     sentence = f"{formats.count(came)} of {formats.count(least)} labels."
     if came >= least:
-        sentence = "No label of a prediction after the warm-up came yet."
+        sentence = "No label after the warm-up counts yet: an earlier prediction waits for its own."
     return Answer(question=question, state=WAITING, sentence=sentence, labels=came, of=least)
 
 

@@ -85,8 +85,13 @@ class Answers(Struct, frozen=True, kw_only=True):
         return 0.0 if self.now is None else [*self.now.views.values()][-1].wrong_by
 
     def __getitem__(self, question: str) -> Answer:
-        """Return the answer to a question."""
-        return next(one for one in self.answers if one.question == question)
+        """Return the answer to a question, or raise a KeyError that names the questions."""
+        for one in self.answers:
+            if one.question == question:
+                return one
+        asked = ", ".join(repr(one.question) for one in self.answers)
+        msg = f"{question!r} is not answered here; the answers are to {asked}"
+        raise KeyError(msg)
 
     def __contains__(self, question: str) -> bool:
         """Return whether a question is asked."""
