@@ -112,9 +112,8 @@ def logged(log: Logger) -> Iterator[None]:
 def sentences(
     parameter: int = USAGE,
     say: Callable[[str], object] = show_error,
-    reword: Callable[[str], str] = str,
 ) -> Iterator[None]:
-    """Turn an error into its reworded message and exit code, that of a wrong parameter as given."""
+    """Turn an error into its message and exit code, that of a wrong parameter as given."""
     try:
         from abers.exceptions import (
             AbersError,
@@ -131,16 +130,16 @@ def sentences(
     try:
         yield
     except ParameterError as error:
-        _fail_all(map(reword, getattr(error, "problems", [str(error)])), parameter, say)
+        _fail_all(getattr(error, "problems", [str(error)]), parameter, say)
     except DeadLettersError as error:
-        fail(reword(str(error)), DATA, say)
+        fail(str(error), DATA, say)
     except BrokerError as error:
-        fail(reword(str(error)), UNAVAILABLE, say)
+        fail(str(error), UNAVAILABLE, say)
     except (ConfigError, StateError) as error:
         problems = error.problems if isinstance(error, ConfigError) else [str(error)]
-        _fail_all(map(reword, problems), CONFIG, say)
+        _fail_all(problems, CONFIG, say)
     except AbersError as error:
-        fail(reword(_message(error, say)), FAILURE, say)
+        fail(_message(error, say), FAILURE, say)
     except BrokenPipeError:  # the reader has gone, as in `abers replay … | head`
         drop_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None

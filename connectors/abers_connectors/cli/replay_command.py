@@ -270,7 +270,6 @@ def replay(  # noqa: PLR0913 - the options of the command
         "segment": segment_column,
     }
     with sentences():
-        from abers_connectors.replay.defaults import as_option
         from abers_connectors.replay.options import ReplayOptions, has_topics
         from abers_connectors.replay.plan import plan_replay, require_table_alone
 
@@ -313,11 +312,10 @@ def replay(  # noqa: PLR0913 - the options of the command
             return
         if delays is not None:
             require_table_alone("delays", options)
-    reword = str if options.configured else as_option
-    with sentences(reword=reword):
+    with sentences():
         plan = plan_replay(options)
     parameter = CONFIG if options.configured and compare is None else USAGE
-    with sentences(parameter, reword=reword):
+    with sentences(parameter):
         from abers_connectors import terminal
         from abers_connectors.cli.replay import compare_calibrators, compare_delays, run_job
         from abers_connectors.replay.next_steps import next_steps

@@ -55,7 +55,6 @@ def report(  # noqa: PLR0913 - the options of the command
     No predictions are written. For columns, learners and forgetting: abers replay --report.
     """
     with sentences():
-        from abers_connectors.replay.defaults import as_option
         from abers_connectors.replay.options import ReplayOptions, has_topics
         from abers_connectors.replay.plan import Said, plan_replay
 
@@ -74,10 +73,9 @@ def report(  # noqa: PLR0913 - the options of the command
         )
         if has_topics(options):
             fail(f"a report reads files, and {stream} has topics", USAGE)
-    reword = str if options.configured else as_option
-    with sentences(reword=reword):
+    with sentences():
         plan = plan_replay(options)
-    with sentences(CONFIG if options.configured else USAGE, reword=reword):
+    with sentences(CONFIG if options.configured else USAGE):
         from abers_connectors.cli.replay import run_job
 
         job = plan.job._replace(outputs={})

@@ -60,6 +60,9 @@ class InputFieldsSection(Section, frozen=True, kw_only=True):
         key(
             "The model, which has its own calibrator.",
             'A record without this field belongs to the model "default".',
+            flag="--model-column",
+            metavar="COLUMN",
+            group="Input",
         ),
     ] = "model"
     segment: Annotated[
@@ -68,6 +71,9 @@ class InputFieldsSection(Section, frozen=True, kw_only=True):
             "A part of a model with a calibrator of its own.",
             "Default: one segment.",
             example="country",
+            flag="--segment-column",
+            metavar="COLUMN",
+            group="Input",
         ),
     ] = None
     score: Annotated[
@@ -156,6 +162,9 @@ class InputSection(Section, frozen=True, kw_only=True):
             "A second file, of labels.",
             "The two are merged by event time, and joined by id.",
             example="labels.csv",
+            flag="--labels",
+            metavar="FILE",
+            group="Input",
         ),
     ] = None
     format: Annotated[
@@ -232,11 +241,19 @@ class InputSection(Section, frozen=True, kw_only=True):
             'Write ",", ";", "|" or "\\t". Default: the one of them that the first line has, and '
             "what the name of the file says if there are several.",
             example=";",
+            flag="--delimiter",
+            metavar="CHARACTER",
+            group="Input",
         ),
     ] = None
     decimal: Annotated[
         Literal[".", ","],
-        key('What precedes the decimals of numbers in CSV, "." or ",".'),
+        key(
+            'What precedes the decimals of numbers in CSV, "." or ",".',
+            flag="--decimal",
+            metavar="CHARACTER",
+            group="Input",
+        ),
     ] = "."
     percent: Annotated[
         bool,

@@ -15,12 +15,12 @@ import msgspec
 
 from abers.exceptions import ConfigError
 from abers.stream.fields import Fields
-from abers.stream.option import Front, Problem, shown
+from abers.stream.option import Front, Option, Problem, shown
 from abers.stream.schema_columns import Readers
 from abers.stream.settings import Settings
 from abers.stream.times import TimeReader
 from abers_connectors.config import sections
-from abers_connectors.config.layers import Layers, LocatedProblem, dotted
+from abers_connectors.config.layers import Keys, Layers, LocatedProblem, dotted
 from abers_connectors.config.options import OF_SETTINGS, SECTIONS, options
 from abers_connectors.config.problems import read_sections
 from abers_connectors.config.raw_values import RawValues
@@ -146,11 +146,17 @@ def load(
 
 def _line(layers: Layers, problem: LocatedProblem, front: Front) -> str:
     """Return a mistake as its user writes the option."""
-    key = dotted(problem.path)
-    if front != "flag" or not layers.is_flag(problem.path) or key not in options():
+    option = _option(problem.path)
+    if front != "flag" or not layers.is_flag(problem.path) or option is None:
         return layers.line(problem)
     text = (problem.text,) if isinstance(problem.text, str) else problem.text
-    return printable(shown(Problem(options()[key], text), front))
+    return printable(shown(Problem(option, text), front))
+
+
+def _option(path: Keys) -> Option | None:
+    """Return the option at a path, or the option that has this part in its value."""
+    keys = (dotted(path[:size]) for size in range(len(path), 0, -1))
+    return next((options()[key] for key in keys if key in options()), None)
 
 
 def _present(values: Mapping[str, Any]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from abers import registry
 from abers.exceptions import MissingExtraError, ParameterError
 from abers.learners.river_adapters import LEARNERS, REGRESSORS, make, make_multi, make_regressor
 from abers.stream.fields import constant
-from abers.stream.option import REMOVE, SET, Quoted
+from abers.stream.option import REMOVE, SET, Phrase, Quoted
 from abers.stream.option_values import found_by
 from abers.stream.setting_rules import RULES, unable
 from abers.stream.settings import CALIBRATORS, Settings
@@ -171,9 +171,12 @@ def _files(values: RawValues) -> Found:
         files["output.dead_letters"] = dead_letters_beside(files["output.predictions"])
     if files["state.path"] == STANDARD:  # which `_check_outputs` reports
         del files["state.path"]
-    yield from clashes(
+    for name, before, other, after in clashes(
         FileUse(path, file, reads=path in INPUTS) for path, file in files.items() if is_name(file)
-    )
+    ):
+        stream = other == "input.observations"  # which a command has as its argument
+        part = Phrase(other, other, "the input") if stream else values.ref(other)
+        yield name, (before, part, after)
 
 
 def _learner(values: RawValues) -> Found:

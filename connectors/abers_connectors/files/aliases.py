@@ -21,7 +21,7 @@ from abers_connectors.files.formats import PARTS, STANDARD
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-__all__ = ["FileUse", "clashes", "is_same", "require_apart"]
+__all__ = ["Clash", "FileUse", "clashes", "is_same", "require_apart"]
 
 
 class FileUse(NamedTuple):
@@ -33,30 +33,44 @@ class FileUse(NamedTuple):
     derived: bool = False  # whether the path is derived from another
 
 
-def clashes(uses: Iterable[FileUse]) -> Iterator[tuple[str, str]]:
-    """Yield name and problem of files that are used twice, and of links as derived names."""
+class Clash(NamedTuple):
+    """A file that is used twice, or a link as a derived name."""
+
+    name: str
+    before: str  # the problem, up to the name of the other use
+    other: str = ""
+    after: str = ""
+
+    def __str__(self) -> str:
+        """Return name and problem."""
+        return f"{self.name}: {self.before}{self.other}{self.after}"
+
+
+def clashes(uses: Iterable[FileUse]) -> Iterator[Clash]:
+    """Yield the problems of files that are used twice, and of links as derived names."""
     listed = list(uses)
     seen: dict[Hashable, FileUse] = {}
     for use in listed:
         if use.derived and Path(use.path).is_symlink():
-            yield use.name, f"{_shown(use)} is a link in the place of a derived name; remove it"
+            problem = f"{_shown(use)} is a link in the place of a derived name; remove it"
+            yield Clash(use.name, problem)
             continue
         identity = _identity(use)
         if identity in seen:
-            yield use.name, f"{_shown(use)} is {seen[identity].name} already; name another file"
+            other = seen[identity].name
+            yield Clash(use.name, f"{_shown(use)} is ", other, " already; name another file")
         seen.setdefault(identity, use)
     for use in listed:
         folder = seen.get(_part_of(use))
         if folder is not None and not folder.reads:
-            problem = f"lies in {folder.name} as if it were a part of it; move it"
-            yield use.name, f"{_shown(use)} {problem}"
+            after = " as if it were a part of it; move it"
+            yield Clash(use.name, f"{_shown(use)} lies in ", folder.name, after)
 
 
 def require_apart(uses: Iterable[FileUse]) -> None:
     """Raise a ParameterError for the first of the `clashes` of some uses."""
-    for name, problem in clashes(uses):
-        msg = f"{name}: {problem}"
-        raise ParameterError(msg)
+    for clash in clashes(uses):
+        raise ParameterError(str(clash))
 
 
 def is_same(one: str, other: str) -> bool:

@@ -80,7 +80,7 @@ def file_format(path: str, given: str | None = None, others: Iterable[str] = ())
         msg = (
             f"{path}: unknown kind of file; abers knows {', '.join(SUFFIXES)}, all but "
             f"the last also with .gz or .zst{more}; save it as one of these, or name the "
-            "format in input.format"
+            "format in input.format of a configuration"
         )
         raise ParameterError(msg)
     if found == "parquet" and (compression or path == STANDARD):

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ParameterError
-from abers.stream.fields import root
+from abers.stream.fields import FIELDS, root
 from abers.stream.readers import number
 from abers.suggestions import did_you_mean
 
@@ -30,7 +30,7 @@ def require_columns(schema: Schema, name: str, columns: Sequence[str]) -> None:
         hint = next(filter(None, (column_meant(path, columns) for path in paths)), "")
         msg = (
             f"{name} has no column {' or '.join(paths)}; its columns are "
-            f"{', '.join(columns)}; name the right one in [input.fields]{hint}"
+            f"{', '.join(columns)}; name the right one in {FIELDS}{hint}"
         )
         raise ParameterError(msg)
     for path in schema.names:
@@ -38,7 +38,7 @@ def require_columns(schema: Schema, name: str, columns: Sequence[str]) -> None:
         if same and path not in same:
             msg = (
                 f"{name} has no column {path}, but {' and '.join(same)}; name the right one in "
-                "[input.fields], or rename it"
+                f"{FIELDS}, or rename it"
             )
             raise ParameterError(msg)
 

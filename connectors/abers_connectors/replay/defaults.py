@@ -1,19 +1,16 @@
 """The defaults of a replay of a file or a data set, without a configuration.
 
 A file has scores, and an option names its task. A data set knows its task and needs a learner. An
-option that belongs to the other is refused, not ignored. Messages name the options of the command,
-not the keys of a configuration.
+option that belongs to the other is refused, not ignored.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.column_names import USUAL_NAMES
 from abers.exceptions import ConfigError, ParameterError
 from abers.learners.river_adapters import USUAL
 from abers.stream.settings import LARGEST_TIME, Settings
@@ -37,41 +34,9 @@ if TYPE_CHECKING:
 
     from abers_connectors.replay.options import ReplayOptions
 
-__all__ = ["as_option", "decimal_of", "first_scores", "job_of_input"]
+__all__ = ["decimal_of", "first_scores", "job_of_input"]
 
-_ZONES = "say which: add --timezone Europe/Berlin (or UTC, America/New_York, …)"
-_OPTIONS = {
-    "fix it (divide percentages by 100), or change task.scores": "are these percentages? add "
-    "--scores percent; are these other numbers, such as margins? add --scores any",
-    "set input.timezone, or write whole milliseconds since 1970, or RFC 3339 such as "
-    "2026-01-31T12:00:00Z": _ZONES,
-    'set task.kind = "regression"': "add --task regression",
-    'set task.scores = "probability"': "add --scores probability",
-    "task.kind": "--task",
-    "calibrator.distributions": "--distributions",
-    "learner.name": "--learner",
-    "input.delay": "--delay",
-    "output.predictions": "--output",
-    "input.observations": "the input",
-    "calibrator.kind": "--calibrator",
-    "calibrator.probability": "--probability",
-    "calibrator.support": "--support",
-    "calibrator.coverage": "--coverage",
-    "task.scores": "--scores",
-    "calibrator.window": "--window",
-    "calibrator.max_age": "--max-age",
-    "calibrator.half_life": "--half-life",
-    "input.pos_label": "--positive",
-    "input.timezone": "--timezone",
-    "input.labels": "--labels",
-    "input.delimiter": "--delimiter",
-    "input.decimal": "--decimal",
-    "input.percent": "--scores percent",
-    **{f"input.fields.{one}": flag_of(one) for one in USUAL_NAMES},
-    "[input.fields]": "--score, --label, --id or --time",
-    ", or name the format in input.format": "",
-}
-_KEY = re.compile("|".join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True))))
+_USES = {"input.observations": "the input", "input.labels": "--labels"}
 _ROUNDING = 0.01  # of probabilities that were written with few digits
 _MAX_PENDING = 2**31 - 1  # observations
 _MAX_BYTES = Settings().max_bytes
@@ -217,15 +182,13 @@ def _job_without_state(options: ReplayOptions, task: str, flags: Mapping[str, An
         **keys_of(options),
     }
     try:
-        job = unchecked_job(configuration.load(flags={**common, **flags}, environ={}))
+        config = configuration.load(flags={**common, **flags}, environ={}, front="flag")
+        job = unchecked_job(config)
+        others = tuple(use._replace(name=_USES[use.name]) for use in job.others)
+        job = job._replace(others=others)
         return job if options.output else job._replace(outputs={})
     except ConfigError as error:
-        raise OptionsError([*map(as_option, error.problems)]) from None
-
-
-def as_option(problem: str) -> str:
-    """Replace the keys of a configuration by options of the command."""
-    return _KEY.sub(lambda key: _OPTIONS[key[0]], problem.removeprefix("command line: "))
+        raise OptionsError(error.problems) from None
 
 
 def _require_readable(name: str) -> None:
@@ -234,7 +197,4 @@ def _require_readable(name: str) -> None:
     if scheme_of(name) is None and not is_table(name) and not path.exists():
         msg = f"{name}: {no_such_file(path)}"
         raise ParameterError(msg)
-    try:
-        SOURCES.key(name)
-    except ParameterError as error:
-        raise ParameterError(as_option(str(error))) from None
+    SOURCES.key(name)

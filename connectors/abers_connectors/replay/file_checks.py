@@ -55,7 +55,7 @@ def file_problems(config: Config, name: str | None = None) -> Iterator[str]:
     if state is not None and not Path(state).exists() and (problem := orphaned(outputs)):
         yield f"state.path: {state}: {problem}"
     uses = [] if name is None else [FileUse("the configuration", name, reads=True)]
-    yield from (f"{key}: {problem}" for key, problem in clashes([*uses, *files_of(config)]))
+    yield from map(str, clashes([*uses, *files_of(config)]))
 
 
 def state_problems(config: Config, environ: Mapping[str, str]) -> Iterator[str]:

@@ -48,7 +48,7 @@ class Job(NamedTuple):
     def require_apart(self, report: str | None = None) -> None:
         """Raise a ParameterError if a file, that of the report included, is used twice."""
         uses = [
-            FileUse(f"output.{name}", path, derived=self._is_derived(name))
+            FileUse(f"the file of {name.replace('_', ' ')}", path, derived=self._is_derived(name))
             for name, path in self.outputs.items()
         ]
         uses += [] if self.state is None else self.state.uses()

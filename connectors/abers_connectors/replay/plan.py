@@ -120,8 +120,7 @@ def _time(options: ReplayOptions, option: str, text: str | None) -> int | None:
         zone = None if options.timezone is None else ZoneInfo(options.timezone)
         return None if text is None else TimeReader(zone).one(text)
     except BadRecordError as error:
-        said = str(error).replace("input.timezone", "--timezone")
-        msg = f"--{option}: {said}"
+        msg = f"--{option}: {error}"
         raise ParameterError(msg) from None
 
 

@@ -27,7 +27,8 @@ def require_separator(name: str, line: str, header: Sequence[str], separator: st
         if other != separator and other in line:
             msg = (
                 f"{name}: the names in the first line, {_quoted(line)}, are separated by "
-                f"{SEPARATORS[other]}s, not by {SEPARATORS[separator]}s; name it in input.delimiter"
+                f"{SEPARATORS[other]}s, not by {SEPARATORS[separator]}s; name it in "
+                "input.delimiter (--delimiter)"
             )
             raise RecordError(msg)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONSTANT_PREFIX",
+    "FIELDS",
     "ROW",
     "Fields",
     "cells_at",
@@ -28,6 +29,8 @@ __all__ = [
 
 CONSTANT_PREFIX = "const:"
 ROW = "row"
+FIELDS = "[input.fields] (--score, --label, --id or --time)"
+"""Where a user names fields: in a configuration, or by an option of a command."""
 _OF_RECORD = "record:"
 
 
@@ -142,10 +145,10 @@ def missing(*paths: str) -> BadRecordError:
     Examples
     --------
     >>> print(missing("score", "label"))
-    the record has no "score" and no "label"; fill it in, drop the record, or name the field ...
+    the record has no "score" and no "label"; fill it in, drop the record, or name its field ...
     """
     named = " and ".join(f'no "{path}"' for path in paths if constant(path) is None)
-    remedy = "fill it in, drop the record, or name the field that holds it in [input.fields]"
+    remedy = f"fill it in, drop the record, or name its field in {FIELDS}"
     detail = f"the record has {named}; {remedy}"
     return BadRecordError("missing-field", detail)
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["ClassReader", "LabelReader"]
 
 _BOOLEANS = {"true": "1", "false": "0"}
+_NAME_ONES = ", or name the values that mean 1 in input.pos_label (--positive)"
+_IF_NUMBERS = '; for labels that are numbers, set task.kind = "regression" (--task regression)'
 _UNKNOWN = frozenset(["na", "n/a", "#n/a", "<na>", "nan", "null"])  # what programs write for none
 
 
@@ -53,9 +55,9 @@ class LabelReader(RepeatedReader):
         if form == "0" or (self._named and form is not None):
             return 0
         allowed = "a string, a number or a boolean" if self._named else "0 or 1, or false or true"
-        hint = "" if self._named else ", or name the values that mean 1 in input.pos_label"
+        hint = "" if self._named else _NAME_ONES
         if not self._named and math.isfinite(number(cell)):
-            hint += '; for labels that are numbers, set task.kind = "regression"'
+            hint += _IF_NUMBERS
         detail = f"{shown(plain(cell))} is not a label; write {allowed}{hint}"
         raise BadRecordError("bad-label", detail)
 

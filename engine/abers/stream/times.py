@@ -89,7 +89,8 @@ class TimeReader(CellReader):
             with suppress(OverflowError):  # at the ends of the calendar
                 if zoned.utcoffset() is not None:
                     return (zoned - _EPOCH) // _MILLISECOND
-        wrong = "has no UTC offset; set input.timezone, or" if moment else "is not a time;"
+        zone = "has no UTC offset; name its zone, such as Europe/Berlin or UTC, in input.timezone "
+        wrong = f"{zone}(--timezone), or" if moment else "is not a time;"
         detail = (
             f"time {shown(cell)} {wrong} write whole milliseconds "
             "since 1970, or RFC 3339 such as 2026-01-31T12:00:00Z"

@@ -79,7 +79,7 @@ REPLAYS = {
         "",
         [
             "scores.csv: the names in the first line, 'score;label|y', are separated by semicolons",
-            "name it in --delimiter",
+            "name it in input.delimiter (--delimiter)",
         ],
     ),
     "the wrong delimiter": Mistake(
@@ -87,7 +87,7 @@ REPLAYS = {
         "--delimiter ;",
         [
             "scores.csv: the names in the first line, 'id,time,score,label', are separated by com",
-            "name it in --delimiter",
+            "name it in input.delimiter (--delimiter)",
         ],
     ),
     "a delimiter that is a word": Mistake(
@@ -160,7 +160,7 @@ REPLAYS = {
         [
             "'late' is not a label",
             "scores.csv line 2",
-            "write 0 or 1, or false or true, or name the values that mean 1 in --positive",
+            "write 0 or 1, or false or true, or name the values that mean 1 in input.pos_label (",
         ],
     ),
     "numbers as labels": Mistake(
@@ -172,7 +172,7 @@ REPLAYS = {
         [
             "time '2013-04-01 05:00:00' has no UTC offset",
             "scores.csv line 2",
-            "say which: add --timezone Europe/Berlin (or UTC, America/New_York, …)",
+            "name its zone, such as Europe/Berlin or UTC, in input.timezone (--timezone), or ",
         ],
     ),
     "a time in seconds": Mistake(
@@ -205,8 +205,8 @@ REPLAYS = {
         [
             "score 50.0 is not a probability in [0, 1]",
             "scores.csv line 2",
-            "are these percentages? add --scores percent",
-            "are these other numbers, such as margins? add --scores any",
+            "is it a percentage? Divide it by 100 (--scores percent)",
+            "is it another number, such as a margin? Change task.scores (--scores any)",
         ],
     ),
     "more than 100 per cent": Mistake(
@@ -332,6 +332,16 @@ def test_replays(
     for line, expected in zip(lines[1:], rest, strict=False):
         assert line.startswith(f"  {expected}"), ran.err
     assert len(lines) >= len(mistake.lines)
+
+
+def test_a_report_over_another_file(invoke: Callable[..., Ran], tmp_path: Path) -> None:
+    """A report that would replace an input or an output is an error in the words of the command."""
+    for name in ("scores.csv", "out.csv"):
+        (tmp_path / name).write_text(GOOD)
+    for name, use in (("scores", "the input"), ("out", "the file of predictions")):
+        (tmp_path / f"{name}.json").symlink_to(f"{name}.csv")
+        ran = invoke("replay", "scores.csv", "-o", "out.csv", "--report", f"{name}.json")
+        assert ran.err.startswith(f'error: --report: "{name}.json" is {use} already')
 
 
 def test_no_label_is_positive(invoke: Callable[..., Ran], tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ MISTAKES = {
     ),
     "limits.label_timeout = '1d'\ninput.unlabelled = 'ok'": (
         "input.unlabelled: 'ok' is not a label; write 0 or 1, or false or true, or name the values "
-        'that mean 1 in input.pos_label; or write "drop"'
+        'that mean 1 in input.pos_label (--positive); or write "drop"'
     ),
     "limits.label_timeout = '1d'\ninput.unlabelled = [0]": (
         "input.unlabelled: [0] is not a label; write a string, a number, true or false"
@@ -732,6 +732,22 @@ def test_anything(values: dict[str, Any], variables: dict[str, str]) -> None:
                 '--max-age: "soon" is not a duration; write "250ms", "5s", "5m", "2h" or "7d", '
                 "or a whole number of milliseconds"
             ),
+        ),
+        (
+            {"output.predictions": "a.csv"},
+            '--output: "a.csv" is the input already; name another file',
+        ),
+        (
+            {"input.labels": "b.csv", "output.predictions": "b.csv"},
+            '--output: "b.csv" is --labels already; name another file',
+        ),
+        (
+            {"input.labels": "b.csv", "input.delay": 5},
+            "--delay: cannot be combined with --labels; remove one of them",
+        ),
+        (
+            {"input.pos_label": ["yes", {}]},
+            "--positive: {} is not a label; write a string, a number, true or false",
         ),
     ],
 )

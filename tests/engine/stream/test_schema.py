@@ -178,7 +178,10 @@ def test_what_is_missing_is_named(kind: Kind, record: dict[str, Any], detail: st
     """The message names the missing field, and the section that maps it."""
     reason, message = refused(record, kind)
     assert reason == "missing-field"
-    remedy = "fill it in, drop the record, or name the field that holds it in [input.fields]"
+    remedy = (
+        "fill it in, drop the record, or name its field in [input.fields] (--score, --label, "
+        "--id or --time)"
+    )
     assert message == f"the record has {detail}; {remedy}"
 
 

@@ -98,8 +98,9 @@ class BinaryTask(Task):
         score = validation.score(given)
         if not self._smallest <= score <= self._largest:
             msg = (
-                f"score {shown(given)} is not a probability in [0, 1]; fix it (divide percentages "
-                "by 100), or change task.scores"
+                f"score {shown(given)} is not a probability in [0, 1]; "
+                "is it a percentage? Divide it by 100 (--scores percent); "
+                "is it another number, such as a margin? Change task.scores (--scores any)"
             )
             raise ScoreError(msg)
         return score

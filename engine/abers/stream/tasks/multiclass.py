@@ -77,7 +77,8 @@ class MultiClassTask(Task):
         if not self._right(np.array([row])):
             rule = "probabilities that sum to 1" if self.probabilities else "0 or more"
             msg = (
-                f"scores {shown(dict(given))} are not {rule}; fix the scores, or change task.scores"
+                f"scores {shown(dict(given))} are not {rule}; fix the scores, or change "
+                "task.scores (--scores any)"
             )
             raise ScoreError(msg)
         return row
