@@ -9,7 +9,7 @@ from abers.stream import Settings
 
 
 class DeclaredSettings(griffe.Extension):
-    """Gives `Settings` the docstring that it has when it runs, and its options their bare types."""
+    """Read `Settings` with the docstring that it has when it runs, and options as bare types."""
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:  # noqa: ANN401 - griffe's own
         """Replace the docstring that stands in the source, and each annotation with an option."""

@@ -1,8 +1,9 @@
-"""Exit codes, and errors as one sentence.
+"""Exit codes, and errors in a few lines.
 
-Every error of a command ends as a sentence on standard error, or in the log of a service, and an
-exit code, never as a bare traceback: 1 failure, 2 usage, 65 too many dead letters, 75 a broker that
-is unavailable, 78 an unusable configuration or state, 128 + n for signal n.
+Every error of a command ends on standard error, as what is wrong, where, and what to do, a line
+each; or as a line in the log of a service. It has an exit code, and is never a bare traceback: 1
+failure, 2 usage, 65 too many dead letters, 75 a broker that is unavailable, 78 an unusable
+configuration or state, 128 + n for signal n.
 """
 
 # ruff: noqa: PLC0415 - nothing but typer is imported before a command runs
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from logging import Logger
 
+    from abers.exceptions import AbersError
+
 __all__ = [
     "CONFIG",
     "FAILURE",
@@ -34,6 +37,7 @@ __all__ = [
     "refusal",
     "sentences",
     "show",
+    "show_error",
 ]
 
 FAILURE, USAGE, DATA, UNAVAILABLE, CONFIG = 1, 2, 65, 75, 78
@@ -49,11 +53,26 @@ def show(line: str, *, err: bool = False) -> None:
     typer.echo(printable(line), err=err)
 
 
-def _error(line: str) -> None:
-    show(f"Error: {line}", err=True)
+def show_error(message: str) -> None:
+    """Print what is wrong, and below it where, and what to do."""
+    what, *rest = message.split("; ")
+    colour = sys.stderr.isatty() and not {"NO_COLOR"} & {*os.environ}
+    head = f"error: {printable(what)}"
+    if colour:
+        head = typer.style("error:", fg="red", bold=True) + typer.style(head[6:], bold=True)
+    typer.echo("\n".join([head, *(f"  {printable(one)}" for one in rest)]), err=True)
 
 
-def fail(message: str, code: int, say: Callable[[str], object] = _error) -> NoReturn:
+def _message(error: AbersError, say: Callable[[str], object]) -> str:
+    """Return the message of an error; for people the place of a bad record comes second."""
+    where, detail = getattr(error, "where", None), getattr(error, "detail", "")
+    if where is None or say is not show_error:
+        return str(error)
+    what, _, remedy = detail.partition("; ")
+    return "; ".join(filter(None, (what, where, remedy)))
+
+
+def fail(message: str, code: int, say: Callable[[str], object] = show_error) -> NoReturn:
     """Write a message and exit with a code."""
     _fail_all([message], code, say)
 
@@ -92,7 +111,7 @@ def logged(log: Logger) -> Iterator[None]:
 @contextmanager
 def sentences(
     parameter: int = USAGE,
-    say: Callable[[str], object] = _error,
+    say: Callable[[str], object] = show_error,
     reword: Callable[[str], str] = str,
 ) -> Iterator[None]:
     """Turn an error into its reworded message and exit code, that of a wrong parameter as given."""
@@ -112,7 +131,7 @@ def sentences(
     try:
         yield
     except ParameterError as error:
-        fail(reword(str(error)), parameter, say)
+        _fail_all(map(reword, getattr(error, "problems", [str(error)])), parameter, say)
     except DeadLettersError as error:
         fail(reword(str(error)), DATA, say)
     except BrokerError as error:
@@ -121,7 +140,7 @@ def sentences(
         problems = error.problems if isinstance(error, ConfigError) else [str(error)]
         _fail_all(map(reword, problems), CONFIG, say)
     except AbersError as error:
-        fail(reword(str(error)), FAILURE, say)
+        fail(reword(_message(error, say)), FAILURE, say)
     except BrokenPipeError:  # the reader has gone, as in `abers replay … | head`
         drop_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None
@@ -130,7 +149,7 @@ def sentences(
 
 
 def _stopped(say: Callable[[str], object]) -> NoReturn:
-    if say is _error:  # not an error
+    if say is show_error:  # not an error
         typer.echo("Stopped.", err=True)
     else:
         say("stopped before it started to serve")

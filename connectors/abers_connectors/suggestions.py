@@ -17,5 +17,5 @@ def no_such_file(path: Path) -> str:
     """Describe why there is no file at a path, with the closest name in its directory."""
     if what := irregular(path):  # a link to a missing file
         return what
-    beside = path.parent.iterdir() if path.parent.is_dir() else []
-    return f"no such file{did_you_mean(path.name, [one.name for one in beside])}"
+    others = path.parent.iterdir() if path.parent.is_dir() else []
+    return f"no such file{did_you_mean(path.name, [one.name for one in others])}"

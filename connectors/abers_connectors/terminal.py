@@ -10,6 +10,9 @@ import shlex
 import shutil
 import sys
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
@@ -36,11 +39,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Watched",
     "console",
+    "logged",
     "say",
     "say_all",
     "show_delays",
     "show_document",
     "show_finished",
+    "show_input",
     "show_next",
     "show_notes",
     "show_outputs",
@@ -50,6 +55,8 @@ __all__ = [
     "watching",
 ]
 
+_WIDEST = 100  # columns of a line
+_MINUTE = 60.0  # seconds between two lines of progress in a log
 _ALL = 1_000_000  # models in a table
 _SHORT = 2  # scores in a narrow table
 _WORST = 5  # models in a table
@@ -109,26 +116,48 @@ def say_all(messages: Iterable[str]) -> None:
 def watching(
     source: Watched, *, hidden: bool
 ) -> Iterator[Callable[[Iterable[int]], Iterator[int]]]:
-    """Show a progress bar inside a `with` block.
+    """Show the progress of a run inside a `with` block: a bar, or in a log a line each minute.
 
-    It is hidden if an output goes to standard output, perhaps to the same terminal. The function
-    that is yielded passes on the record counts of a run, and moves the bar.
+    The bar is hidden if an output goes to standard output, perhaps to the same terminal. The
+    function that is yielded passes on the record counts of a run, and moves the bar.
     """
     screen = console()
-    if hidden or not screen.is_terminal:
+    if not screen.is_terminal:
+        yield partial(logged, source)
+        return
+    if hidden:
         yield iter
         return
     with _progress(screen) as progress:
-        task = progress.add_task(printable(source.name), total=None, count=0)
+        name = printable(Path(source.name).name)
+        task = progress.add_task(name, total=None, count=0, visible=False)
+        started = monotonic()
 
         def watched(counts: Iterable[int]) -> Iterator[int]:
             for count in counts:
                 fraction = source.fraction()
                 total = None if fraction is None else 1.0
-                progress.update(task, completed=fraction or 0.0, total=total, count=count)
+                visible = monotonic() - started >= 1.0
+                progress.update(
+                    task, completed=fraction or 0.0, total=total, count=count, visible=visible
+                )
                 yield count
 
         yield watched
+
+
+def logged(
+    source: Watched, counts: Iterable[int], clock: Callable[[], float] = monotonic
+) -> Iterator[int]:
+    """Pass on the record counts of a run, and print one each minute."""
+    due = clock() + _MINUTE
+    for count in counts:
+        if clock() >= due:
+            due += _MINUTE
+            share = source.fraction()
+            of = "" if share is None else f", {share:.0%}".replace("%", " %")
+            say(f"{source.name}: {counted(count, 'row')}{of}")
+        yield count
 
 
 def _progress(screen: Console) -> Progress:
@@ -143,9 +172,9 @@ def _progress(screen: Console) -> Progress:
 
     columns = (
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[count]:,} records", markup=False),
+        BarColumn(complete_style="blue", finished_style="blue"),
+        TaskProgressColumn("[default]{task.percentage:.0f} %"),
+        TextColumn("{task.fields[count]:,} rows", markup=False),
         TimeRemainingColumn(),
     )
     return Progress(*columns, console=screen, transient=True)
@@ -158,7 +187,28 @@ def show_read(summary: Summary, title: str, delay: Lateness | None = None) -> No
         f"{title}{late}: {summary.observations:,} predictions, {summary.labels:,} labels, "
         f"{summary.events_per_second:,.0f} events a second"
     )
-    say("")
+
+
+def show_input(
+    summary: Summary,
+    title: str,
+    delay: Lateness | None,
+    columns: str | None,
+    notes: Iterable[str] = (),
+) -> None:
+    """Print the rows of an input, which column is what, and what is assumed of it."""
+    late = "" if delay is None or delay == Lateness() else f"; labels {delay}"
+    if columns is not None:
+        _say_wrapped(f"{title}: {counted(summary.observations, 'row')}. {columns}{late}")
+    for note in notes:
+        _say_wrapped(note)
+
+
+def _say_wrapped(message: str) -> None:
+    """Print a sentence, on a terminal within its width."""
+    screen = console()
+    width = min(screen.width, _WIDEST)
+    screen.print(printable(message), markup=False, soft_wrap=not screen.is_terminal, width=width)
 
 
 def show_document(document: Document, detail: Detail = "usual", *, stderr: bool = False) -> None:
@@ -171,7 +221,11 @@ def show_document(document: Document, detail: Detail = "usual", *, stderr: bool 
 
 
 def show_finished(
-    run: FinishedReplay, outputs: Mapping[str, str], detail: Detail = "usual"
+    run: FinishedReplay,
+    outputs: Mapping[str, str],
+    detail: Detail = "usual",
+    columns: str | None = None,
+    notes: Iterable[str] = (),
 ) -> None:
     """Print the answers of a replay, and unless they are all that is wanted what else it says.
 
@@ -179,7 +233,10 @@ def show_finished(
     """
     brief = detail == "answers"
     if not brief:
-        show_read(run.summary, run.title, run.delay)
+        if columns is None:
+            show_read(run.summary, run.title, run.delay)
+        show_input(run.summary, run.title, run.delay, columns, notes)
+        say("")
     folds, most = (FOLDS, _ALL) if detail == "more" else (0, _WORST)
     found = replay_document(run, folds=folds, most=most)
     show_document(found, detail, stderr="-" in outputs.values())

@@ -40,6 +40,11 @@ class Ran(NamedTuple):
     err: str
 
 
+def in_a_line(errors: str) -> str:
+    """Return errors as a line each: what is wrong, where, and what to do."""
+    return errors.replace("\n  ", "; ")
+
+
 @pytest.fixture(autouse=True)
 def _interruptible() -> Iterator[None]:
     """Let Ctrl-C reach the command even if the tests run in the background, where it is ignored."""

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import re
-from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
+from rich.console import Console
 
 from abers.pages.blocks import AnswerBlock, Document, TextBlock
+from abers_connectors import terminal
 from abers_connectors.config.value_types import Lateness
 from abers_connectors.replay.input_notes import unlabelled_notes
 from abers_connectors.replay.summary import Means, Summary
 from abers_connectors.terminal import (
+    logged,
     show_comparison,
     show_document,
+    show_input,
     show_next,
     show_notes,
     show_outputs,
     show_read,
 )
-
-if TYPE_CHECKING:
-    import pytest
 
 CALIBRATED: Means = {"log_loss": 0.25, "log_loss_infinite": 0, "brier": 0.125, "ece": 0.0625}
 LATE = Lateness(observations=50)
@@ -58,6 +60,56 @@ def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
     return {first: rest for first, *rest in rows}
 
 
+class Read:
+    """A file, half of it read."""
+
+    name = "[bold]/flights.csv"
+
+    def fraction(self) -> float:
+        """Return the share that was read."""
+        return 0.5
+
+
+@pytest.mark.parametrize(("second", "bar"), [(0.5, False), (1.0, True)])
+def test_a_bar_after_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+    second: float,
+    bar: bool,  # noqa: FBT001
+) -> None:
+    """On a terminal a bar has the name of the file, its part and rows, after a second."""
+    shown = io.StringIO()
+    screen = Console(file=shown, force_terminal=True, width=80)
+    times = iter([0.0, second, second])
+    monkeypatch.setattr(terminal, "console", lambda: screen)
+    monkeypatch.setattr(terminal, "monotonic", times.__next__)
+    with terminal.watching(Read(), hidden=False) as watched:
+        assert [*watched([3000, 4000])] == [3000, 4000]
+    assert all((one in shown.getvalue()) == bar for one in ("flights.csv", "50 %", "4,000 rows"))
+
+
+def test_progress_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where there is no terminal each minute has a line, and the counts are passed on."""
+    times = iter([0.0, 1.0, 59.0, 61.0, 119.0, 130.0])
+    found = [*logged(Read(), [1, 2, 3000, 4000, 5000], times.__next__)]
+    assert found == [1, 2, 3000, 4000, 5000]
+    assert capsys.readouterr().err.splitlines() == [
+        "[bold]/flights.csv: 3,000 rows, 50 %",
+        "[bold]/flights.csv: 5,000 rows, 50 %",
+    ]
+
+
+def test_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first line says which column is what, and how late labels are; notes stand below it."""
+    show_input(summary(), "a.csv", LATE, "score = prob, label = y", ["Why."])
+    show_input(summary(), "a.csv", Lateness(), "score = p")
+    show_input(summary(), "a.toml", None, None)
+    assert capsys.readouterr().err.splitlines() == [
+        "a.csv: 1,250 rows. score = prob, label = y; labels 50 observations late",
+        "Why.",
+        "a.csv: 1,250 rows. score = p",
+    ]
+
+
 def test_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
     """A line has the counts, the speed, and the delay of labels, if they have one."""
     show_read(summary(), "Phishing", LATE)
@@ -67,9 +119,7 @@ def test_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
             "Phishing, labels 50 observations late: "
             "1,250 predictions, 1,250 labels, 12,346 events a second"
         ),
-        "",
         "abers.toml: 1,250 predictions, 1,250 labels, 12,346 events a second",
-        "",
     ]
 
 

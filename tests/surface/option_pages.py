@@ -49,6 +49,7 @@ INTROS = {
 # Sections that change what is run, and keys of topics in other sections, are only shown.
 SHOWN = {"learner", "kafka", "kafka.security", "schema_registry", "http", "telemetry"}
 SHOWN_KEYS = {"state.shared", "state.retain"}
+_LONG = 10_000  # whole numbers with separators
 IN_FORCE = {"input.observations", "input.format"}  # though they have no default
 
 
@@ -89,7 +90,9 @@ def _toml(one: Option, value: Any) -> str:  # noqa: ANN401 - of any option
     if type(value) is not int:
         return json.dumps(value)
     is_span = one.unit == "ms" or one.read is read_span
-    return f'"{short_duration(value)}"' if is_span else f"{value:_}"
+    return (
+        f'"{short_duration(value)}"' if is_span else f"{value:_}" if value >= _LONG else str(value)
+    )
 
 
 def table() -> str:

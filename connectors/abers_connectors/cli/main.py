@@ -50,7 +50,7 @@ def main() -> None:
         app(prog_name="abers")
     except OSError as error:
         drop_output()
-        sys.exit(printable(f"Error: {refusal(error)}"))
+        sys.exit(printable(f"error: {refusal(error)}"))
 
 
 def _show_version(*, wanted: bool) -> None:

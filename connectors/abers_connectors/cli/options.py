@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+
+from abers_connectors.exit_codes import show_error
 
 __all__ = [
     "CommandGroup",
@@ -71,11 +74,27 @@ Models = Annotated[
 class CommandGroup(TyperGroup):
     """The commands; a file in the place of one is an error that names `abers replay`."""
 
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own click
+        """Run a command; an error of its words is shown like all others."""
+        try:
+            return super().invoke(ctx)
+        except TyperException as error:
+            error.show = partial(_show, error)  # type: ignore[attr-defined]
+            raise
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own click
         """Return a command; fail for a file, None if there is neither."""
         if (found := super().get_command(ctx, cmd_name)) is None and Path(cmd_name).is_file():
             ctx.fail(f"No such command {cmd_name!r}. To replay it: abers replay {cmd_name}")
         return found
+
+
+def _show(error: Any) -> None:  # noqa: ANN401 - typer's own click
+    """Print what is wrong with the words of a command, what to do, and where more is said."""
+    what, _, near = error.format_message().removesuffix(")").partition(" (Possible options: ")
+    meant = f"did you mean {near.replace(', ', ' or ')}?" if near else ""
+    command = "abers" if error.ctx is None else error.ctx.command_path
+    show_error("; ".join(filter(None, (what, meant, f"see {command} --help"))))
 
 
 class GroupedCommand(TyperCommand):

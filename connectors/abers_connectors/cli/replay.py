@@ -20,6 +20,7 @@ from abers_connectors import terminal
 from abers_connectors.dashboard.finished_replay import FinishedReplay, observed
 from abers_connectors.replay.comparison import compare, windows
 from abers_connectors.replay.delays import replay_delays
+from abers_connectors.replay.plan import Said
 from abers_connectors.replay.run import Run
 from abers_connectors.replay.summary import summarize_run
 
@@ -52,6 +53,7 @@ def run_job(  # noqa: PLR0913 - the options of a command
     live: bool = False,
     reference: Period | None = None,
     webhook: str | None = None,
+    said: Said = Said(),  # noqa: B008 - immutable
 ) -> None:
     """Run a job under a progress bar, then print its answers.
 
@@ -88,7 +90,7 @@ def run_job(  # noqa: PLR0913 - the options of a command
         if as_json:
             typer.echo(msgspec.json.encode(summary), err=piped)
         else:
-            terminal.show_finished(run, job.outputs, detail)
+            terminal.show_finished(run, job.outputs, detail, *said)
             if report is not None and detail != "answers":
                 terminal.show_report(report)
         if page is not None:
@@ -104,6 +106,7 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
     delay: Lateness | None = None,
     report: str | None = None,
     reference: Period | None = None,
+    said: Said = Said(),  # noqa: B008 - immutable
 ) -> None:
     """Run a job with several calibrators, and print a table, or JSON, to standard output.
 
@@ -129,6 +132,7 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
     if as_json:
         typer.echo(msgspec.json.encode(found))
     else:
+        terminal.show_input(next(iter(found.values())), title, delay, *said)
         terminal.show_comparison(found, title)
         for sentence in windows(names, job.settings):
             terminal.say(sentence)
@@ -136,12 +140,14 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
             terminal.show_report(report)
 
 
-def compare_delays(options: ReplayOptions, delays: str, *, as_json: bool) -> None:
+def compare_delays(options: ReplayOptions, delays: str, *, as_json: bool, said: Said) -> None:
     """Run a replay at several delays of the labels, and print a table, or JSON."""
     found = replay_delays(options, delays, partial(_finish, hidden=False), terminal.say)
     if as_json:
         typer.echo(msgspec.json.encode({str(delay): one for delay, one in found.items()}))
     else:
+        if said.columns is not None:
+            terminal.say(f"{options.stream}: {said.columns}")
         terminal.show_delays(found, options.stream)
 
 

@@ -56,7 +56,11 @@ def replay(  # noqa: PLR0913 - the options of the command
     ] = None,
     score: Annotated[
         str | None,
-        input_option("COLUMN", "Score column of a file (default score, prob, y_prob, …)."),
+        input_option(
+            "COLUMN",
+            "Score column of a file (default score, prob, y_prob, …). Several classes: one each, "
+            "as in low=p_low,mid=p_mid,high=p_high; the label column has the class.",
+        ),
     ] = None,
     label: Annotated[
         str | None,
@@ -85,6 +89,33 @@ def replay(  # noqa: PLR0913 - the options of the command
     positive: Annotated[
         list[str] | None,
         input_option("LABEL", "Label that means 1; all others mean 0. May be given several times."),
+    ] = None,
+    model_column: Annotated[
+        str | None,
+        input_option("COLUMN", "Model column of a file (default model, if there is one)."),
+    ] = None,
+    segment_column: Annotated[
+        str | None,
+        input_option("COLUMN", "Segment column of a file (default segment, if there is one)."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        input_option(
+            "FILE",
+            "A second file, of labels: joined by an id column that both have, each known at the "
+            "time of its row. --label and --label-time name its columns.",
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        input_option(
+            "CHARACTER",
+            'What separates the fields of CSV: "," ";" "|" or tab (default as in the first line).',
+        ),
+    ] = None,
+    decimal: Annotated[
+        str | None,
+        input_option("CHARACTER", 'What precedes decimals in CSV, "." or "," (default as found).'),
     ] = None,
     timezone: Annotated[
         str | None,
@@ -235,6 +266,8 @@ def replay(  # noqa: PLR0913 - the options of the command
         "id": id_,
         "time": time,
         "label_time": label_time,
+        "model": model_column,
+        "segment": segment_column,
     }
     with sentences():
         from abers_connectors.replay.defaults import as_option
@@ -248,6 +281,9 @@ def replay(  # noqa: PLR0913 - the options of the command
             output=output,
             learner=learner,
             columns=columns,
+            labels=labels,
+            delimiter=delimiter,
+            decimal=decimal,
             scores=scores,
             task=task,
             positive=positive or (),
@@ -277,17 +313,19 @@ def replay(  # noqa: PLR0913 - the options of the command
             return
         if delays is not None:
             require_table_alone("delays", options)
+    reword = str if options.configured else as_option
+    with sentences(reword=reword):
         plan = plan_replay(options)
     parameter = CONFIG if options.configured and compare is None else USAGE
-    with sentences(parameter, reword=str if options.configured else as_option):
+    with sentences(parameter, reword=reword):
         from abers_connectors import terminal
         from abers_connectors.cli.replay import compare_calibrators, compare_delays, run_job
         from abers_connectors.replay.next_steps import next_steps
+        from abers_connectors.replay.plan import Said
 
-        if not as_json and not quiet:
-            terminal.say_all(plan.notes)
+        said = Said() if as_json or quiet else plan.said
         if delays is not None:
-            compare_delays(options, delays, as_json=as_json)
+            compare_delays(options, delays, as_json=as_json, said=said)
             return
         if compare is not None:
             compare_calibrators(
@@ -298,6 +336,7 @@ def replay(  # noqa: PLR0913 - the options of the command
                 delay=plan.delay,
                 report=report,
                 reference=plan.reference,
+                said=said,
             )
             return
         run_job(
@@ -310,6 +349,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             reference=plan.reference,
             as_json=as_json,
             detail=detail,
+            said=said,
         )
         if not as_json and not quiet and not options.configured:
             terminal.show_next(next_steps(options, plan))

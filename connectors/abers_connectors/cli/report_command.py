@@ -57,7 +57,7 @@ def report(  # noqa: PLR0913 - the options of the command
     with sentences():
         from abers_connectors.replay.defaults import as_option
         from abers_connectors.replay.options import ReplayOptions, has_topics
-        from abers_connectors.replay.plan import plan_replay
+        from abers_connectors.replay.plan import Said, plan_replay
 
         detail = detail_of(quiet=quiet, verbose=verbose)
         options = ReplayOptions(
@@ -74,14 +74,12 @@ def report(  # noqa: PLR0913 - the options of the command
         )
         if has_topics(options):
             fail(f"a report reads files, and {stream} has topics", USAGE)
+    reword = str if options.configured else as_option
+    with sentences(reword=reword):
         plan = plan_replay(options)
-    parameter = CONFIG if options.configured else USAGE
-    with sentences(parameter, reword=str if options.configured else as_option):
-        from abers_connectors import terminal
+    with sentences(CONFIG if options.configured else USAGE, reword=reword):
         from abers_connectors.cli.replay import run_job
 
-        if not as_json and not quiet:
-            terminal.say_all(plan.notes)
         job = plan.job._replace(outputs={})
         run_job(
             job,
@@ -91,4 +89,5 @@ def report(  # noqa: PLR0913 - the options of the command
             reference=plan.reference,
             as_json=as_json,
             detail=detail,
+            said=Said() if as_json or quiet else plan.said,
         )

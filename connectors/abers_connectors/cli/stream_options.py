@@ -19,15 +19,16 @@ TaskOption = Annotated[
     str | None,
     input_option(
         "TASK",
-        "Task of a file, from its labels: binary (0 or 1, the default) or regression (numbers).",
+        "Task of a file, from its labels: binary (0 or 1, the default), multiclass (see --score), "
+        "regression (numbers).",
     ),
 ]
 ScoresOption = Annotated[
-    Literal["any", "probability", "logit"] | None,
+    Literal["any", "probability", "logit", "percent"] | None,
     input_option(
         None,
-        "Kind of the scores in a file (default probability if they lie in [0, 1], else any). If "
-        "they are probabilities, the final table compares them with the calibrated ones.",
+        "Kind of the scores in a file (default probability if they lie in [0, 1], else any). "
+        "Percentages become probabilities as they are read.",
         show_default=False,
     ),
 ]

@@ -53,7 +53,7 @@ class _Ending:
         os._exit(128 + number)
 
 
-_ending = _Ending(_Patience(_SECONDS, lambda message: show(f"Error: {message}", err=True)))
+_ending = _Ending(_Patience(_SECONDS, lambda message: show(f"error: {message}", err=True)))
 
 
 def watch_signals() -> None:

@@ -225,6 +225,26 @@ class InputSection(Section, frozen=True, kw_only=True):
             group="Input",
         ),
     ] = None
+    delimiter: Annotated[
+        Literal[",", ";", "\t", "|"] | None,
+        key(
+            "What separates the fields of a CSV file.",
+            'Write ",", ";", "|" or "\\t". Default: the one of them that the first line has, and '
+            "what the name of the file says if there are several.",
+            example=";",
+        ),
+    ] = None
+    decimal: Annotated[
+        Literal[".", ","],
+        key('What precedes the decimals of numbers in CSV, "." or ",".'),
+    ] = "."
+    percent: Annotated[
+        bool,
+        key(
+            "Whether scores are percentages, which are divided by 100 as they are read.",
+            'They may end in "%".',
+        ),
+    ] = False
     max_record_bytes: Annotated[
         Count,
         key(

@@ -26,6 +26,7 @@ __all__ = ["kafka_conflicts"]
 _FILES_ONLY = {
     **{path: f"with [kafka], set kafka.{path.split('.')[1]} instead" for path in INPUTS + OUTPUTS},
     "input.delay": "labels in topics are records, so remove it",
+    "input.delimiter": "no topic has CSV, so remove it",
 }
 _TOPICS_ONLY = ("state.shared", "state.retain", "http", "telemetry")
 _TOPIC_KEYS = ("observations", "labels", "predictions", "outcomes", "dead_letters", "alerts")

@@ -87,7 +87,8 @@ class Config(Section, frozen=True, kw_only=True):
         time = TimeReader(None if zone is None else ZoneInfo(zone))
         positive = self.input.pos_label
         of_task = Readers.of(stream.task, stream.classes, stream.calibrator, positive)
-        return of_task._replace(time=time)
+        readers = of_task._replace(time=time)
+        return readers.in_percent() if self.input.percent else readers
 
     def fields(self) -> Fields:
         """Return the fields of the first input; a learner finds its features at "x" by default."""

@@ -105,13 +105,13 @@ def _unknown(path: Keys) -> LocatedProblem:
         text = f"a configuration holds no secrets; set {_where(section, name.lower())}"
         return LocatedProblem(path, text)
     known = keys_of()
-    beside = {one[-1]: one for one in known if [*one[:-1]] == section}
-    near = closest(name, beside)
-    meant = beside[near] if near else next((one for one in known if one[-1] == name), None)
+    siblings = {one[-1]: one for one in known if [*one[:-1]] == section}
+    near = closest(name, siblings)
+    meant = siblings[near] if near else next((one for one in known if one[-1] == name), None)
     if meant is not None:
         return LocatedProblem(path, "unknown key", meant)
     whole = f"[{dotted(path[:-1])}]" if section else "a configuration"
-    return LocatedProblem(path, f"unknown key; {whole} has {', '.join(beside)}")
+    return LocatedProblem(path, f"unknown key; {whole} has {', '.join(siblings)}")
 
 
 def _where(section: list[str], name: str) -> str:

@@ -30,7 +30,7 @@ from abers_connectors.files.formats import STANDARD
 from abers_connectors.kafka.replay_target import FileTarget, TopicTarget, require_unused
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
-from abers_connectors.replay.options import given, require_in_file
+from abers_connectors.replay.options import given, keys_of
 from abers_connectors.replay.pace import Pace, parse_speed
 from abers_connectors.replay.run import DeadLetterLimit
 from abers_connectors.replay.summary import Summary, summarize
@@ -141,7 +141,7 @@ def replay(options: ReplayOptions, *, as_json: bool = False, detail: Detail = "u
 
     They go to standard error if the predictions go to standard output.
     """
-    config = load(options.stream)
+    config = load(options.stream, flags=keys_of(options))
     kafka = _section(config, options)
     output = options.output or STANDARD
     _require_files_apart(output, options)
@@ -180,7 +180,6 @@ def replay(options: ReplayOptions, *, as_json: bool = False, detail: Detail = "u
 
 def _section(config: Config, options: ReplayOptions) -> KafkaSection:
     """Return the section [kafka], after a check of the arguments."""
-    require_in_file(options)
     of_files = {
         "compare": options.compare,
         "report": options.report,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.stream.fields import Fields
 from abers_connectors.config.value_types import Lateness
-from abers_connectors.replay.defaults import columns_of
-from abers_connectors.sources.base import SourceOptions
+from abers_connectors.replay.defaults import decimal_of, first_scores
+from abers_connectors.replay.found_columns import columns_of, label_columns_of, values_of
 from abers_connectors.sources.delayed_labels import DelayedLabels
-from abers_connectors.sources.registry import is_dataset, is_rereadable, open_source
+from abers_connectors.sources.registry import is_dataset, is_rereadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,34 +19,50 @@ if TYPE_CHECKING:
     from abers_connectors.replay.job import Job
     from abers_connectors.replay.options import ReplayOptions
 
-__all__ = ["assumptions", "lateness_of"]
+__all__ = ["assumptions", "columns_found", "lateness_of"]
 
 _WORDS = {"label_time": "label time"}
+_KINDS = {"probability": " (probabilities)", "logit": " (logits)", "percent": " (per cent)"}
 _SHOWN = 5  # labels in a sentence
 
 
 def lateness_of(options: ReplayOptions) -> Lateness:
     """Return the delay of the labels: that of the options, or none if labels have times."""
+    if options.labels is not None:
+        return Lateness()
     timed = not is_dataset(options.stream) and "label_time" in columns_of(options)
     return Lateness() if timed else options.lateness
+
+
+def columns_found(options: ReplayOptions, job: Job) -> str | None:
+    """Return which column is what; None of a data set."""
+    if is_dataset(options.stream):
+        return None
+    found = columns_of(options)
+    kind = _KINDS.get("percent" if options.percent else job.settings.scores, "")
+    columns = [_column(one, path) for one, path in found.items()]
+    columns[[*found].index("score")] += kind
+    said = ", ".join(columns)
+    if options.labels is None:
+        return said
+    second = label_columns_of(options, found)
+    return f"{said}; {options.labels}: " + ", ".join(f"{one} = {at}" for one, at in second.items())
 
 
 def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
     """Yield sentences about what was found in an input, and what is assumed of it."""
     if not is_dataset(options.stream):
-        found = columns_of(options)
-        columns = [f"{_WORDS.get(one, one)} = {_column(path)}" for one, path in found.items()]
-        yield f"Columns: {', '.join(columns)}."
-        if options.scores is None and job.settings.scores == "probability":
-            yield "Scores lie in [0, 1] and are taken as probabilities; if not, add --scores any."
-        elif options.scores is None and (ends := _ends_of_scores(options, job)) is not None:
+        if options.decimal is None and decimal_of(options) == ",":
+            yield "Decimals follow a comma; if not, add --decimal ."
+        ends = None if options.scores else _ends_of_scores(options, job)
+        if ends is not None:
             low, high = (f"{end:g}" for end in ends)
             yield (
                 f"Scores lie in [{low}, {high}], beyond [0, 1], and have no verdict of their own. "
-                "Are they logits? Add --scores logit. Are they per cent? Divide them by 100."
+                "Are they logits? Add --scores logit. Are they per cent? Add --scores percent."
             )
-        if options.positive and _lacks_positives(job):
-            yield _without_positives(options, found)
+        if options.positive and _lacks_positives(options, job):
+            yield _without_positives(options, columns_of(options))
     if options.delay is None and (delay := lateness_of(options)) != Lateness():
         of_file = "Name the columns of times in --time and --label-time, or set"
         yield (
@@ -56,21 +73,16 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
 
 
 def _ends_of_scores(options: ReplayOptions, job: Job) -> tuple[float, float] | None:
-    """Return the least and the largest of the first scores of a file of two classes, if known."""
-    if job.settings.task != "binary" or not is_rereadable(options.stream):
+    """Return the least and the largest of the first scores beyond [0, 1], of two classes."""
+    if job.settings.task != "binary" or job.settings.scores == "probability":
         return None
-    first = job.source.first() if isinstance(job.source, DelayedLabels) else None
-    if first is None or first.bad:  # the run says what is wrong
-        return None
-    scores = first.events.scores
-    if scores is None or scores.dtype.kind != "f" or not len(scores):
-        return None
-    return float(scores.min()), float(scores.max())
+    scores = first_scores(options, job)
+    return None if scores is None else (float(np.min(scores)), float(np.max(scores)))
 
 
-def _lacks_positives(job: Job) -> bool:
+def _lacks_positives(options: ReplayOptions, job: Job) -> bool:
     """Return whether a file that can be read again begins with labels, and none of them is 1."""
-    if not isinstance(job.source, DelayedLabels) or not is_rereadable(job.source.name):
+    if not isinstance(job.source, DelayedLabels) or not is_rereadable(options.stream):
         return False
     first = job.source.first()
     if first is None or first.bad or first.events.awaited is None:  # the run says what is wrong
@@ -79,10 +91,11 @@ def _lacks_positives(job: Job) -> bool:
     return bool(known) and 1 not in known
 
 
-def _without_positives(options: ReplayOptions, columns: Mapping[str, str]) -> str:
+def _without_positives(options: ReplayOptions, columns: Mapping[str, Any]) -> str:
     """Return the sentence on labels that are all 0; those in another case are a ParameterError."""
     named = " or ".join(map(repr, options.positive))
-    words = _label_words(options.stream, columns)
+    label = columns["label"]
+    words = sorted({str(one) for one in values_of(options, [label])[label]})
     given = {one.casefold() for one in options.positive}
     if meant := next((word for word in words if word.casefold() in given), None):
         msg = (
@@ -94,14 +107,7 @@ def _without_positives(options: ReplayOptions, columns: Mapping[str, str]) -> st
     return f"{sentence} Labels found: {', '.join(words[:_SHOWN])}." if words else sentence
 
 
-def _label_words(stream: str, columns: Mapping[str, str]) -> list[str]:
-    """Return the different labels of the first records of a file, as they are written there."""
-    label = columns["label"]
-    fields = Fields(id="row", time="row", score=columns["score"], passthrough=(label,))
-    first = next(open_source(stream, SourceOptions(fields)).batches(), None)
-    extra = () if first is None or first.events.extra is None else first.events.extra
-    return sorted({str(one[label]) for one in extra if one})
-
-
-def _column(path: str) -> str:
-    return "row number" if path == "row" else path
+def _column(field: str, path: Any) -> str:  # noqa: ANN401 - of a field
+    if isinstance(path, dict):
+        return "scores " + ", ".join(f"{name} = {column}" for name, column in path.items())
+    return f"{_WORDS.get(field, field)} = {'row number' if path == 'row' else path}"

@@ -11,32 +11,40 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from abers.column_names import REQUIRED, USUAL_NAMES, usual_column
-from abers.exceptions import ConfigError, ParameterError, RecordError
+import numpy as np
+
+from abers.column_names import USUAL_NAMES
+from abers.exceptions import ConfigError, ParameterError
 from abers.learners.river_adapters import USUAL
-from abers.stream.fields import root
 from abers.stream.settings import LARGEST_TIME, Settings
 from abers_connectors.config import model as configuration
 from abers_connectors.files.formats import scheme_of
-from abers_connectors.mapping.needed_columns import column_meant
+from abers_connectors.replay.found_columns import columns_of, label_columns_of
 from abers_connectors.replay.job import Job, unchecked_job
-from abers_connectors.replay.options import given
-from abers_connectors.sources.base import HasFields, SourceOptions
+from abers_connectors.replay.options import OptionsError, flag_of, given, keys_of
+from abers_connectors.sources.csv_dialect import has_decimal_commas
 from abers_connectors.sources.data_files import is_table
 from abers_connectors.sources.delayed_labels import DelayedLabels
-from abers_connectors.sources.registry import SOURCES, is_dataset, is_rereadable, open_source
+from abers_connectors.sources.merge import MergedSource
+from abers_connectors.sources.registry import SOURCES, is_dataset, is_rereadable
 from abers_connectors.sources.river_datasets import RiverDataset
 from abers_connectors.suggestions import no_such_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from abers_connectors.replay.options import ReplayOptions
-    from abers_connectors.sources.base import Source
 
-__all__ = ["as_option", "columns_of", "job_of_input"]
+__all__ = ["as_option", "decimal_of", "first_scores", "job_of_input"]
 
+_ZONES = "say which: add --timezone Europe/Berlin (or UTC, America/New_York, …)"
 _OPTIONS = {
+    "fix it (divide percentages by 100), or change task.scores": "are these percentages? add "
+    "--scores percent; are these other numbers, such as margins? add --scores any",
+    "set input.timezone, or write whole milliseconds since 1970, or RFC 3339 such as "
+    "2026-01-31T12:00:00Z": _ZONES,
     'set task.kind = "regression"': "add --task regression",
     'set task.scores = "probability"': "add --scores probability",
     "task.kind": "--task",
@@ -55,12 +63,16 @@ _OPTIONS = {
     "calibrator.half_life": "--half-life",
     "input.pos_label": "--positive",
     "input.timezone": "--timezone",
-    **{f"input.fields.{one}": f"--{one.replace('_', '-')}" for one in (*REQUIRED, "label_time")},
+    "input.labels": "--labels",
+    "input.delimiter": "--delimiter",
+    "input.decimal": "--decimal",
+    "input.percent": "--scores percent",
+    **{f"input.fields.{one}": flag_of(one) for one in USUAL_NAMES},
     "[input.fields]": "--score, --label, --id or --time",
     ", or name the format in input.format": "",
 }
 _KEY = re.compile("|".join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True))))
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical lines"}
+_ROUNDING = 0.01  # of probabilities that were written with few digits
 _MAX_PENDING = 2**31 - 1  # observations
 _MAX_BYTES = Settings().max_bytes
 _MAX_MODELS = 100_000  # a service has 1,000 by default, for it can have junk in their names
@@ -86,15 +98,17 @@ def _job_of_dataset(options: ReplayOptions) -> Job:
     """Return the job of a river dataset; refuse options that are for files."""
     source = RiverDataset(options.stream)
     of_files = {
-        **options.columns,
+        **{flag_of(one)[2:]: column for one, column in options.columns.items()},
+        "labels": options.labels,
+        "delimiter": options.delimiter,
+        "decimal": options.decimal,
         "scores": options.scores,
         "task": options.task,
         "positive": options.positive or None,
         "timezone": options.timezone,
     }
     for option in given(of_files):
-        name = option.replace("_", "-")
-        msg = f"--{name} is for files; {options.stream} is scored by its learner, leave it out"
+        msg = f"--{option} is for files; {options.stream} is scored by its learner, leave it out"
         raise ParameterError(msg)
     flags = {
         "input.observations": "-",  # replaced by the data set
@@ -110,12 +124,8 @@ def _job_of_dataset(options: ReplayOptions) -> Job:
 
 def _job_of_file(options: ReplayOptions) -> Job:
     """Return the job of a file of scores; refuse options that do not apply."""
-    if scheme_of(options.stream) is None and not is_table(options.stream):
-        _require_file(options.stream)
-    try:
-        SOURCES.key(options.stream)
-    except ParameterError as error:
-        raise ParameterError(as_option(str(error))) from None
+    for one in filter(None, (options.stream, options.labels)):
+        _require_readable(one)
     if options.learner is not None:
         msg = f"--learner is for data sets; {options.stream} has its scores, leave it out"
         raise ParameterError(msg)
@@ -124,42 +134,68 @@ def _job_of_file(options: ReplayOptions) -> Job:
             f"--scores {options.scores} is for labels 0 and 1; leave it out where they are numbers"
         )
         raise ParameterError(msg)
-    if options.task == "multiclass":
-        msg = "--task multiclass needs the classes and a column for each; write a configuration"
+    if options.kind == "multiclass" and not isinstance(options.score, dict):
+        msg = (
+            "--task multiclass needs a column of scores for each class; name them: abers replay "
+            f"{options.stream} --score low=p_low,mid=p_mid,high=p_high"
+        )
         raise ParameterError(msg)
     fields = columns_of(options)
     timed = "label_time" in fields
     if timed and options.delay is not None:  # the column was named
         msg = "--delay does not go with a column of label times; leave one of them out"
         raise ParameterError(msg)
+    if options.labels is not None and options.delay is not None:
+        msg = "--delay does not go with --labels; a label comes at the time of its row"
+        raise ParameterError(msg)
     flags = {
         "input.observations": options.stream,
-        "input.pos_label": options.positive,
-        "input.timezone": options.timezone,
+        "input.decimal": decimal_of(options),
         **{f"input.fields.{one}": path for one, path in fields.items()},
-        **({"input.delay": None} if timed else {}),
+        **({"input.delay": None} if timed or options.labels else {}),
     }
-    task = options.task or "binary"
-    scores = options.scores
-    if scores is None and task == "binary":
+    if options.labels is not None:
+        second = label_columns_of(options, fields)
+        flags["input.fields.label_time"] = None  # the column is one of the second file
+        flags |= {f"input.label_fields.{one}": column for one, column in second.items()}
+    scores = keys_of(options).get("task.scores")
+    if scores is None and options.kind != "regression":
         plain = options._replace(calibrator=None, probability=None)  # which may need probabilities
-        sample = _job_without_state(plain, task, {**flags, "task.scores": "any"})
-        scores = "probability" if _are_probabilities(sample.source) else None
-    return _job_without_state(options, task, {**flags, "task.scores": scores or "any"})
+        sample = _job_without_state(plain, options.kind, {**flags, "task.scores": "any"})
+        scores = "probability" if _are_probabilities(first_scores(options, sample)) else None
+    return _job_without_state(options, options.kind, {**flags, "task.scores": scores or "any"})
 
 
-def _are_probabilities(source: Source) -> bool:
-    """Return whether the scores of the first batch of a file lie in [0, 1].
+def decimal_of(options: ReplayOptions) -> str:
+    """Return what precedes decimals: as it was named, or as the first lines of a file show it."""
+    if options.decimal is not None:
+        return options.decimal
+    files = [one for one in (options.stream, options.labels) if one and Path(one).is_file()]
+    return "," if any(map(has_decimal_commas, files)) else "."
+
+
+def first_scores(options: ReplayOptions, job: Job) -> NDArray[np.float64] | None:
+    """Return the first scores of a file, a row of each class; None if they are not all numbers.
 
     Nothing is read in advance of what can be read only once.
     """
-    if not isinstance(source, DelayedLabels) or not is_rereadable(source.name):
-        return False
+    source = job.source
+    if not isinstance(source, DelayedLabels | MergedSource) or not is_rereadable(options.stream):
+        return None
     first = source.first()
     scores = None if first is None or first.bad else first.events.scores
-    if scores is None or scores.dtype.kind != "f":
+    if scores is None or not len(scores):
+        return None
+    if scores.dtype.kind == "f":
+        return scores[:, None]
+    return np.array([[*one.values()] for one in scores.tolist()], float)
+
+
+def _are_probabilities(scores: NDArray[np.float64] | None) -> bool:
+    """Return whether scores lie in [0, 1], and those of several classes sum to 1."""
+    if scores is None or not ((scores >= 0.0) & (scores <= 1.0)).all():
         return False
-    return bool(((scores >= 0.0) & (scores <= 1.0)).all())
+    return scores.shape[1] == 1 or bool((abs(scores.sum(axis=1) - 1.0) <= _ROUNDING).all())
 
 
 def _job_without_state(options: ReplayOptions, task: str, flags: Mapping[str, Any]) -> Job:
@@ -168,11 +204,7 @@ def _job_without_state(options: ReplayOptions, task: str, flags: Mapping[str, An
     late = options.lateness.observations or 0
     common = {
         "task.kind": task,
-        "calibrator.distributions": "full" if options.distributions else distributions,
-        "calibrator.kind": options.calibrator,
-        "calibrator.probability": options.probability,
-        "calibrator.support": options.support or (),
-        "calibrator.coverage": options.coverage,
+        "calibrator.distributions": distributions,
         "input.delay": options.lateness,
         "output.predictions": options.output or "-",
         "output.on_bad_record": "stop",
@@ -182,18 +214,13 @@ def _job_without_state(options: ReplayOptions, task: str, flags: Mapping[str, An
         "limits.max_models": _MAX_MODELS,
         "limits.max_pending": min(max(1_000_000, late + 1), _MAX_PENDING),
         "limits.max_bytes": min(max(_MAX_BYTES, late * _PENDING_BYTES), LARGEST_TIME),
-        **{f"calibrator.{one}": _span(text) for one, text in given(options.forgetting).items()},
+        **keys_of(options),
     }
     try:
         job = unchecked_job(configuration.load(flags={**common, **flags}, environ={}))
         return job if options.output else job._replace(outputs={})
     except ConfigError as error:
-        raise ParameterError("\n".join(map(as_option, error.problems))) from None
-
-
-def _span(text: int | str) -> int | str:
-    """Return a plain number, which is in milliseconds, as an integer."""
-    return int(text) if isinstance(text, str) and text.isdecimal() else text
+        raise OptionsError([*map(as_option, error.problems)]) from None
 
 
 def as_option(problem: str) -> str:
@@ -201,63 +228,13 @@ def as_option(problem: str) -> str:
     return _KEY.sub(lambda key: _OPTIONS[key[0]], problem.removeprefix("command line: "))
 
 
-def _require_file(name: str) -> None:
+def _require_readable(name: str) -> None:
+    """Raise a ParameterError if a file does not exist, or is of an unknown kind."""
     path = Path(name)
-    if not path.exists():
+    if scheme_of(name) is None and not is_table(name) and not path.exists():
         msg = f"{name}: {no_such_file(path)}"
         raise ParameterError(msg)
-
-
-def columns_of(options: ReplayOptions) -> dict[str, str]:
-    """Return the column of each field of a file, as it was named or by its usual names.
-
-    Model and segment are there if the file has them. A missing id or time is the number of the
-    record. All columns are taken to exist where the first record cannot be read in advance, as in a
-    pipe.
-    """
-    named = given(options.columns)
-    wanted = {one: USUAL_NAMES[one][0] for one in REQUIRED} | named
-    source = open_source(options.stream, SourceOptions())
-    if not isinstance(source, HasFields) or not is_rereadable(options.stream):
-        return wanted
-    known = source.first_fields()
-    if known is None:
-        needs = "a row for each, with a score and a label"
-        msg = f"{options.stream} holds no observation; it needs {needs}"
-        raise RecordError(msg)
-    unnamed = [one for one in known if one not in {*named.values()}]
-    for one in (one for one in USUAL_NAMES if one not in named):
-        if column := usual_column(one, unnamed):
-            wanted[one] = column
-        elif one in {"id", "time"} and Path(options.stream).is_file():
-            wanted[one] = "row"  # which means nothing where there are many files
-    if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
-        wanted.pop("label_time", None)  # it means nothing with row numbers, and a delay beats it
-    _require_commas(known, options.stream)
-    if not known:  # the run says what is wrong with the record
-        return wanted
-    for one, column in wanted.items():
-        _require_column(one, column, known, options.stream)
-    return wanted
-
-
-def _require_commas(known: Sequence[str], stream: str) -> None:
-    """Refuse a file with one column, a line of names with other characters between them."""
-    for separator, name in _SEPARATORS.items():
-        if len(known) == 1 and separator in known[0]:
-            msg = f"{stream}: {name} separate its columns, {known[0]!r}; write commas instead"
-            raise ParameterError(msg)
-
-
-def _require_column(field: str, column: str, known: Sequence[str], stream: str) -> None:
-    names = root(column)
-    if names and not {*names} & {*known}:
-        if len(known) == 1:
-            msg = f"{stream} has one column, {known[0]}; it needs one of scores and one of labels"
-            raise ParameterError(msg)
-        option = f"--{field.replace('_', '-')}"
-        msg = (
-            f"{stream} has no column {column}; its columns are {', '.join(known)}; "
-            f"name the right one with {option}{column_meant(column, known)}"
-        )
-        raise ParameterError(msg)
+    try:
+        SOURCES.key(name)
+    except ParameterError as error:
+        raise ParameterError(as_option(str(error))) from None

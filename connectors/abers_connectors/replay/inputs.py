@@ -79,5 +79,7 @@ def open_input(config: Config, name: str) -> Source:
         format=None if format_of(name) else config.input.format,
         max_record_bytes=config.input.max_record_bytes,
         growing=config.state.path is not None,
+        delimiter=config.input.delimiter,
+        decimal=config.input.decimal,
     )
     return open_source(name, options)

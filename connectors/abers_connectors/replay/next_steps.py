@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers_connectors.config.value_types import Lateness
-from abers_connectors.replay.options import given
+from abers_connectors.replay.options import arguments
 
 if TYPE_CHECKING:
     from abers_connectors.replay.options import ReplayOptions
@@ -30,30 +30,18 @@ def next_steps(options: ReplayOptions, plan: ReplayPlan) -> list[list[str]]:
     >>> options = ReplayOptions("Phishing", delay="6h", report="a.html")
     >>> for arguments in next_steps(options, plan_replay(options)):
     ...     print(*arguments)
-    Phishing --delay=6h --compare=ivap,platt,protected
-    Phishing --delay=6h --output=predictions.jsonl
+    Phishing --delay 6h --compare ivap,platt,protected
+    Phishing --delay 6h --output predictions.jsonl
     """
-    named = {
-        **options.columns,
-        "task": options.task,
-        "scores": options.scores,
-        "timezone": options.timezone,
-        "learner": options.learner,
-    }
-    same = [options.stream, *(f"--{_dashed(name)}={one}" for name, one in given(named).items())]
-    same += [f"--positive={one}" for one in options.positive]
-    delayed = [*same, *([] if options.delay is None else [f"--delay={options.delay}"])]
+    same = arguments(options)
+    delayed = [*same, *([] if options.delay is None else ["--delay", options.delay])]
     steps = []
     if options.report is None:
-        steps.append([*delayed, "--report=report.html"])
+        steps.append([*delayed, "--report", "report.html"])
     if options.delay is None and plan.delay != Lateness():
-        steps.append([*same, "--delays=0,50,500,5000"])
+        steps.append([*same, "--delays", "0,50,500,5000"])
     if (task := plan.job.settings.task) in _COMPARED:
-        steps.append([*delayed, f"--compare={_COMPARED[task]}"])
+        steps.append([*delayed, "--compare", _COMPARED[task]])
     if options.output is None:
-        steps.append([*delayed, "--output=predictions.jsonl"])
+        steps.append([*delayed, "--output", "predictions.jsonl"])
     return steps[:_MOST]
-
-
-def _dashed(name: str) -> str:
-    return name.replace("_", "-")

@@ -1,4 +1,8 @@
-"""Options of `abers replay`, and what can be checked of them before anything is opened."""
+"""Options of `abers replay`, and what can be checked of them before anything is opened.
+
+An option that a configuration has a key for has this key's value: it beats the environment, which
+beats the file.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +19,39 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "OptionsError",
     "Period",
     "ReplayOptions",
+    "arguments",
+    "csv_of",
+    "flag_of",
     "given",
     "has_topics",
+    "keys_of",
     "lateness",
     "report_format",
-    "require_in_file",
 ]
 
 Period: TypeAlias = tuple[int, int]
 """First event time in milliseconds, and the first one after it."""
 
 _DELAY = Lateness(observations=50)
+_COLUMN_FLAGS = {"model": "model-column", "segment": "segment-column"}
+_CHARACTERS = {"delimiter": (",", ";", "|", "\t"), "decimal": (".", ",")}
+_NAMES = {"\t": "tab"}
+_TABS = {"\\t": "\t", "tab": "\t"}  # as a shell passes them
+
+
+class OptionsError(ParameterError):
+    """Options have mistakes; `problems` lists all of them."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(problems)  # as they are, so that a pickle can make it again
+        self.problems = problems
+
+    def __str__(self) -> str:
+        """Return all mistakes, one a line."""
+        return "\n".join(self.problems)
 
 
 class ReplayOptions(NamedTuple):
@@ -38,6 +62,9 @@ class ReplayOptions(NamedTuple):
     output: str | None = None
     learner: str | None = None
     columns: Mapping[str, str | None] = {}  # of a file, by field
+    labels: str | None = None  # a second file
+    delimiter: str | None = None
+    decimal: str | None = None
     scores: str | None = None
     task: str | None = None
     positive: Sequence[str] = ()  # labels that mean 1
@@ -51,7 +78,7 @@ class ReplayOptions(NamedTuple):
     from_: str | None = None
     since: str | None = None
     until: str | None = None
-    models: Sequence[str] = ()  # models to read; all if empty
+    models: Sequence[str] = ()  # to read; all if empty
     speed: str = "max"
     compare: str | None = None
     report: str | None = None
@@ -64,6 +91,25 @@ class ReplayOptions(NamedTuple):
     def configured(self) -> bool:
         """Whether the stream is a configuration."""
         return Path(self.stream).suffix == ".toml"
+
+    @property
+    def percent(self) -> bool:
+        """Whether scores are percentages."""
+        return self.scores == "percent"
+
+    @property
+    def score(self) -> str | dict[str, str] | None:
+        """Column of the scores, or columns by class, as in "low=p_low,high=p_high"."""
+        text = self.columns.get("score")
+        pairs = [one.partition("=") for one in (text or "").split(",")]
+        if len(pairs) < 2 or not all(name and column for name, _, column in pairs):  # noqa: PLR2004
+            return text
+        return {name.strip(): column.strip() for name, _, column in pairs}
+
+    @property
+    def kind(self) -> str:
+        """Task of a file."""
+        return self.task or ("multiclass" if isinstance(self.score, dict) else "binary")
 
     @property
     def lateness(self) -> Lateness:
@@ -106,24 +152,76 @@ def report_format(path: str) -> str:
     return suffix[1:]
 
 
-def require_in_file(options: ReplayOptions) -> None:
-    """Raise a ParameterError for options that belong into the configuration."""
-    misplaced = {
-        "delay": options.delay,
-        "learner": options.learner,
-        "scores": options.scores,
-        "task": options.task,
-        "positive": options.positive or None,
-        "timezone": options.timezone,
-        "calibrator": options.calibrator,
-        "probability": options.probability,
-        "distributions": options.distributions or None,
-        "support": options.support,
-        "coverage": options.coverage,
-        **options.columns,
-        **options.forgetting,
+def flag_of(field: str) -> str:
+    """Return the flag that names the column of a field.
+
+    >>> flag_of("label_time"), flag_of("model")
+    ('--label-time', '--model-column')
+    """
+    return f"--{_COLUMN_FLAGS.get(field, field).replace('_', '-')}"
+
+
+def keys_of(options: ReplayOptions) -> dict[str, Any]:
+    """Return the values that options have for the keys of a configuration, by dotted path.
+
+    >>> keys_of(ReplayOptions("a.toml", timezone="UTC", forgetting={"window": 9}))
+    {'input.timezone': 'UTC', 'calibrator.window': 9}
+    """
+    classes = options.score if isinstance(options.score, dict) else {}
+    delimiter = options.delimiter
+    found = {
+        "task.kind": options.task or ("multiclass" if classes else None),
+        "task.classes": [*classes] or None,
+        "task.scores": "probability" if options.percent else options.scores,
+        "learner.name": options.learner,
+        "input.percent": options.percent or None,
+        "input.labels": options.labels,
+        "input.delay": None if options.delay is None else options.lateness,
+        "input.pos_label": options.positive or None,
+        "input.timezone": options.timezone,
+        "input.delimiter": delimiter and _TABS.get(delimiter, delimiter),
+        "input.decimal": options.decimal,
+        **{f"input.fields.{one}": column for one, column in options.columns.items()},
+        "input.fields.score": options.score,
+        "calibrator.kind": options.calibrator,
+        "calibrator.probability": options.probability,
+        "calibrator.distributions": "full" if options.distributions else None,
+        "calibrator.support": options.support,
+        "calibrator.coverage": options.coverage,
+        **{f"calibrator.{one}": _span(text) for one, text in options.forgetting.items()},
     }
-    for name in given(misplaced):
-        option = name.replace("_", "-")
-        msg = f"--{option} does not go with a configuration; write it into {options.stream}"
-        raise ParameterError(msg)
+    return given(found)
+
+
+def csv_of(options: ReplayOptions) -> dict[str, Any]:
+    """Return how CSV is read, as a source takes it; a ParameterError if no CSV is like that."""
+    keys = keys_of(options)
+    for one, allowed in _CHARACTERS.items():
+        value = keys.get(f"input.{one}", allowed[0])
+        if value not in allowed:
+            names = ", ".join(f'"{_NAMES.get(name, name)}"' for name in allowed)
+            msg = f"--{one} {value}: write one of {names}"
+            raise ParameterError(msg)
+    return {one: keys[f"input.{one}"] for one in ("delimiter", "decimal") if f"input.{one}" in keys}
+
+
+def arguments(options: ReplayOptions) -> list[str]:
+    """Return the arguments that describe the input of a replay.
+
+    >>> arguments(ReplayOptions("a.csv", columns={"score": "p"}, positive=["yes"]))
+    ['a.csv', '--score', 'p', '--positive', 'yes']
+    """
+    named = {
+        "labels": options.labels,
+        **{flag_of(one)[2:]: column for one, column in options.columns.items()},
+        **{one: getattr(options, one) for one in ("task", "scores", "timezone", "learner")},
+        "delimiter": options.delimiter,
+        "decimal": options.decimal,
+    }
+    pairs = [*given(named).items(), *(("positive", one) for one in options.positive)]
+    return [options.stream, *(word for name, one in pairs for word in (f"--{name}", one))]
+
+
+def _span(text: int | str | None) -> int | str | None:
+    """Return a plain number, which is in milliseconds, as an integer."""
+    return int(text) if isinstance(text, str) and text.isdecimal() else text

@@ -1,8 +1,8 @@
 """The plan of `abers replay`: the job and the pace that the options of the command ask for.
 
-A replay reads a configuration, a file or a data set. Options that describe a file or a data set do
-not go with a configuration, which sets all of that itself. A replay of a configuration never
-changes the saved state of that configuration, nor the outputs that belong to the state.
+A replay reads a configuration, a file or a data set. An option beats the key of a configuration. A
+replay of a configuration never changes the saved state of that configuration, nor the outputs that
+belong to the state.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from abers.stream.times import TimeReader
 from abers_connectors.config import model as configuration
 from abers_connectors.config.sections import StateSection, dead_letters_beside
 from abers_connectors.files.aliases import FileUse, is_same
-from abers_connectors.replay.assumptions import assumptions, lateness_of
+from abers_connectors.replay.assumptions import assumptions, columns_found, lateness_of
 from abers_connectors.replay.defaults import as_option, job_of_input
 from abers_connectors.replay.file_checks import files_of
 from abers_connectors.replay.job import Job, job_of_config
-from abers_connectors.replay.options import given, report_format, require_in_file
+from abers_connectors.replay.options import given, keys_of, report_format
 from abers_connectors.replay.pace import Pace, parse_speed
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.ordered import part_of
@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.sources.base import Source
 
-__all__ = ["ReplayPlan", "plan_replay", "require_table_alone"]
+__all__ = ["ReplayPlan", "Said", "plan_replay", "require_table_alone"]
+
+
+class Said(NamedTuple):
+    """What is said of an input: which column is what, and sentences on what is assumed."""
+
+    columns: str | None = None
+    notes: Sequence[str] = ()
 
 
 class ReplayPlan(NamedTuple):
@@ -44,7 +51,7 @@ class ReplayPlan(NamedTuple):
     job: Job
     pace: Pace | None  # None for as fast as possible
     delay: Lateness | None  # of the labels; None if a configuration sets it
-    notes: Sequence[str] = ()  # sentences about what was found and assumed
+    said: Said = Said()
     reference: Period | None = None  # to draw next to the whole stream
 
 
@@ -61,7 +68,7 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
         report_format(options.report)  # raises for an unknown one
     speed = parse_speed(options.speed)
     job = _stateless_job(options) if options.configured else job_of_input(options)
-    notes = () if options.configured else [*assumptions(options, job)]
+    said = Said() if options.configured else _said(options, job)
     since, until = _ends_of_range(options)
     if since is not None or until is not None or options.models:
         job = job._replace(source=_within(job.source, since, until, options.models))
@@ -72,7 +79,11 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
         job = job._replace(workers=options.workers)
     pace = None if speed is None else Pace(speed)
     delay = None if options.configured else lateness_of(options)
-    return ReplayPlan(job, pace, delay, notes, _reference(options))
+    return ReplayPlan(job, pace, delay, said, _reference(options))
+
+
+def _said(options: ReplayOptions, job: Job) -> Said:
+    return Said(columns_found(options, job), [*assumptions(options, job)])
 
 
 def _ends_of_range(options: ReplayOptions) -> tuple[int | None, int | None]:
@@ -154,9 +165,8 @@ def _within(source: Source, since: int | None, until: int | None, models: Sequen
 
 def _stateless_job(options: ReplayOptions) -> Job:
     """Return the job of a configuration, without its state and apart from that state's files."""
-    require_in_file(options)
     flags = given({"input.observations": options.from_, "output.predictions": options.output})
-    config = configuration.load(options.stream, flags=flags)
+    config = configuration.load(options.stream, flags={**keys_of(options), **flags})
     stateless = msgspec.structs.replace(config, state=StateSection())
     job = job_of_config(stateless, options.stream)
     if config.state.path is None:

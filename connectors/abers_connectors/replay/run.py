@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BaseRun",
     "DeadLetterLimit",
+    "RefusedRecordError",
     "Run",
     "WorkerNumbers",
     "at_once",
@@ -51,6 +52,18 @@ def row_types(settings: Settings) -> dict[str, type[msgspec.Struct]]:
         "outcomes": task.outcome,
         "dead_letters": DeadLetterRecord,
     }
+
+
+class RefusedRecordError(RecordError):
+    """A bad record that stops a run."""
+
+    def __init__(self, where: str, detail: str) -> None:
+        super().__init__(where, detail)  # as they are, so that a pickle can make it again
+        self.where, self.detail = where, detail
+
+    def __str__(self) -> str:
+        """Return where the record is, what is wrong with it, and how to fix it."""
+        return f"{self.where}: {self.detail}"
 
 
 _OBSERVED = 500  # events between calls of observers, for which the evidence of a test is known
@@ -173,8 +186,7 @@ class BaseRun(ABC):
 
     def _write_dead(self, records: Sequence[DeadLetterRecord]) -> None:
         if records and self._limit.stop:
-            msg = f"{records[0].where}: {records[0].detail}"
-            raise RecordError(msg)
+            raise RefusedRecordError(records[0].where, records[0].detail)
         self.dead.update(one.reason for one in records)
         self._write("dead_letters", records)
 

@@ -18,8 +18,9 @@ import numpy as np
 from abers.stream import Events
 from abers.stream.cells import BadRecordError, Cells
 from abers.stream.column_types import objects
-from abers.stream.fields import is_of_record
+from abers.stream.fields import is_of_record, missing
 from abers.stream.schema import Reading, Schema
+from abers.stream.schema_columns import UNLABELLED
 from abers_connectors.mapping.bad_record import not_utf8, too_large
 from abers_connectors.runtime.checkpoint import TOMBSTONE
 from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
@@ -248,9 +249,18 @@ class _InputReader:
             for half in some.halves():
                 yield from self._part(half, dead)
             return
-        dead.extend((int(rows[row]), reason, detail) for row, reason, detail in found.refused)
+        dead.extend(
+            (int(rows[row]), *self._why(reason, detail)) for row, reason, detail in found.refused
+        )
         if len(found.rows):
             yield rows[found.rows], found.events
+
+    def _why(self, reason: str, detail: str) -> tuple[str, str]:
+        """Return why a record is bad; a label is sent when it is known, unlike in a table."""
+        if reason != UNLABELLED:
+            return reason, detail
+        error = missing(self._schema.fields.label)
+        return error.reason, error.detail
 
     def _all(self, some: _Records) -> Reading | None:
         """Read records; None if that fails."""

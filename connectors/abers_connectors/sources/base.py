@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 from abers.exceptions import StateError
 from abers.stream.fields import Fields
 from abers.stream.schema import Schema
+from abers.stream.schema_columns import UNLABELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,7 +69,7 @@ class Batch:
     position: Position  # after the batch
     records: int  # number of records read for the batch, without blank lines
     origin: Callable[[int], Origin]  # of the event of a row; it keeps the texts in memory
-    unlabelled: int = 0  # historical observations without a label so far
+    unlabelled: int = 0  # records without a label so far
 
 
 class Source(Protocol):
@@ -107,6 +108,8 @@ class SourceOptions:
     format: str | None = None  # "csv", "jsonl" or "parquet", if the name of a file does not say it
     max_record_bytes: int = 1 << 20  # a larger record is bad; in Parquet, the columns that are read
     growing: bool = False  # whether an incomplete last line is left for the next run
+    delimiter: str | None = None  # between fields of CSV; by default the one of the first line
+    decimal: str = "."  # before the decimals of numbers in CSV
 
     def schema(self, *, text: bool = False) -> Schema:
         """Return the schema of the records; `text` says that all cells are text, as in CSV."""
@@ -140,12 +143,14 @@ def batch_of(
         return Batch(reading.events, (), position, count, origin)
     good = [rows[row] for row in reading.rows.tolist()]
     reasons = {row: (error.reason, error.detail) for row, error in broken.items()}
-    reasons |= {rows[row]: (reason, detail) for row, reason, detail in reading.refused}
+    refused = [one for one in reading.refused if one.reason != UNLABELLED]
+    reasons |= {rows[row]: (reason, detail) for row, reason, detail in refused}
     bad = [
         BadRecord(bisect(good, row), *reason, origin(row))
         for row, reason in sorted(reasons.items())
     ]
-    return Batch(reading.events, bad, position, count, lambda row: origin(good[row]))
+    unlabelled = len(reading.refused) - len(refused)
+    return Batch(reading.events, bad, position, count, lambda row: origin(good[row]), unlabelled)
 
 
 def resume_point(at: Position | None, known: Position | None) -> Position | None:

@@ -15,14 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["SEPARATORS", "require_fit", "require_separator"]
 
 SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
-"""Names of the characters that separate fields in files that people have."""
+"""The characters that separate fields in files that people have, and their names."""
 
-_REMEDIES = {
-    ",": "end the name of the file in .csv",
-    "\t": "end the name of the file in .tsv",
-    ";": "write the file again with commas between the fields, and a point before decimals",
-    "|": "write the file again with commas between the fields",
-}
 _SHOWN = 80  # characters of a line
 _ENOUGH = 2  # records that say the same
 
@@ -33,7 +27,7 @@ def require_separator(name: str, line: str, header: Sequence[str], separator: st
         if other != separator and other in line:
             msg = (
                 f"{name}: the names in the first line, {_quoted(line)}, are separated by "
-                f"{SEPARATORS[other]}s, not by {SEPARATORS[separator]}s; {_REMEDIES[other]}"
+                f"{SEPARATORS[other]}s, not by {SEPARATORS[separator]}s; name it in input.delimiter"
             )
             raise RecordError(msg)
 

@@ -19,6 +19,7 @@ from abers.exceptions import RecordError
 from abers.stream.cells import BadRecordError, Cells
 from abers.stream.column_types import objects
 from abers_connectors.mapping.json_columns import JsonColumns
+from abers_connectors.sources.csv_dialect import Dialect
 from abers_connectors.sources.csv_header import SEPARATORS, require_fit, require_separator
 from abers_connectors.sources.lines import OversizedLine, RawLine, is_blank, shown
 
@@ -93,9 +94,8 @@ class JsonLinesFormat:
 class CsvFormat:
     """Rows below a header with the names of the columns; only some columns are read.
 
-    A record has at most `limit` bytes, and a `separator` between its fields. The file may end
-    within a quoted field: `keeps` gets the first line of this field, and returns whether its lines
-    are records.
+    A record has at most `limit` bytes. The file may end within a quoted field: `keeps` gets the
+    first line of this field, and returns whether its lines are records.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class CsvFormat:
         fields: Collection[str],
         limit: int,
         keeps: Callable[[RawLine], bool] = lambda _: True,
-        separator: str = ",",
+        dialect: Dialect = Dialect(),  # noqa: B008 - immutable
     ) -> None:
         self.columns: Sequence[str] | None = None
-        self._separator, self._first = separator, ""
+        self._dialect, self._first = dialect, ""
         self._fits = False  # whether the header was compared with records
         self._name, self._limit, self._keeps = name, limit, keeps
         self._fields = fields
@@ -121,6 +121,8 @@ class CsvFormat:
         open_: list[RawLine] = []  # lines since a quote was opened
         number = 1
         for block in blocks:
+            if not self._dialect.given:
+                self._dialect = self._seen(block)
             pending = [*open_, *block]
             found, open_ = self._framed(pending, number, at_end=False)
             number += len(pending) - len(open_)
@@ -130,13 +132,21 @@ class CsvFormat:
 
     def many(self, raws: Sequence[RawLine]) -> RawColumns:
         """Return the columns of raw records; a bad or blank one raises one of `UNREADABLE`."""
+        try:
+            return self._read(raws)
+        except BadRecordError as error:
+            raise csv.Error from error
+
+    def _read(self, raws: Sequence[RawLine]) -> RawColumns:
         columns = self.columns or ()
         rows = self._rows(map(bytes.decode, raws))  # type: ignore[arg-type]
         if len(rows) != len(raws) or {*map(len, rows)} - {len(columns)}:
             raise csv.Error
         found = zip(columns, zip(*rows, strict=True), strict=True)
         return {
-            name: Cells(objects(cells), None, str) for name, cells in found if name in self._fields
+            name: Cells(objects(self._dialect.plain(name, cells)), None, str)
+            for name, cells in found
+            if name in self._fields
         }
 
     def one(self, raw: bytes) -> RawColumns:
@@ -148,12 +158,13 @@ class CsvFormat:
             detail = f"{error}; see that every quote is closed"
             raise BadRecordError("bad-record", detail) from None
         if len(row) != len(columns):
+            separator = SEPARATORS[self._dialect.delimiter]
             detail = (
                 f"{len(row)} of the header's {len(columns)} fields; "
-                f"complete the line, or quote a field that holds a {SEPARATORS[self._separator]}"
+                f"complete the line, or quote a field that has a {separator}"
             )
             raise BadRecordError("bad-record", detail)
-        return self.many([raw])
+        return self._read([raw])
 
     def first_fields(self, _raw: RawLine) -> Sequence[str]:
         """Return the names of the columns."""
@@ -241,7 +252,7 @@ class CsvFormat:
             msg = f"{self._name}: the first line is not a header; write the column names there"
             raise RecordError(msg) from None
         self._first = shown(raw)
-        require_separator(self._name, self._first, header, self._separator)
+        require_separator(self._name, self._first, header, self._dialect.delimiter)
         repeated = [column for column, count in Counter(header).items() if count > 1 and column]
         if repeated:
             msg = f"{self._name}: two columns have the name {repeated[0]}; rename one of them"
@@ -250,8 +261,13 @@ class CsvFormat:
 
     def _rows(self, texts: Iterable[str]) -> list[list[str]]:
         return list(
-            csv.reader(texts, delimiter=self._separator, strict=True, skipinitialspace=True)
+            csv.reader(texts, delimiter=self._dialect.delimiter, strict=True, skipinitialspace=True)
         )
+
+    def _seen(self, block: Sequence[RawLine]) -> Dialect:
+        """Return the dialect that the first line shows, if a block has it."""
+        first = next(filterfalse(is_blank, block), None)
+        return self._dialect if first is None else self._dialect.seen(shown(first))
 
     def _opens(self, line: RawLine) -> bool:
         """Return whether a quote is opened in a line and not closed."""

@@ -18,6 +18,7 @@ import numpy as np
 from abers.stream import Events
 from abers.stream.event_order import time_order
 from abers_connectors.sources.base import Batch, resume_point
+from abers_connectors.sources.ordered import unordered
 from abers_connectors.sources.time_range import narrowed
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class MergedSource:
             taken = [one.take(horizon) for one in inputs]
             if any(one.size or one.bad for one in taken):
                 yield merged(taken, {"inputs": [one.position() for one in inputs]})
+
+    def first(self) -> Batch | None:
+        """Return the first batch of the first input, as it is read, or None."""
+        return next(unordered(self._sources[0]).batches(), None)
 
     def within(self, part: Part) -> MergedSource:
         """Return the same of inputs that do not read what they know to be outside a part."""

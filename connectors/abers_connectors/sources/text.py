@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from abers.exceptions import RecordError
 from abers.stream.cells import BadRecordError
+from abers.stream.fields import root
 from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.formats import STANDARD, file_format
 from abers_connectors.mapping.bad_record import checked, too_large
@@ -27,6 +28,7 @@ from abers_connectors.sources.base import (
     batch_of,
     require_records,
 )
+from abers_connectors.sources.csv_dialect import Dialect
 from abers_connectors.sources.digest import TextDigest
 from abers_connectors.sources.line_formats import UNREADABLE, CsvFormat, JsonLinesFormat, RawRecords
 from abers_connectors.sources.lines import OversizedLine, is_blank, lines, require_text, shown
@@ -53,6 +55,7 @@ class TextSource:
         self._path, self._format = path, file_format(path, options.format)
         self._schema = options.schema(text=self._format.format == "csv")
         self._limit, self._growing = options.max_record_bytes, options.growing
+        self._delimiter, self._decimal = options.delimiter, options.decimal
         self._left = False
         self._share: float | None = None
 
@@ -122,7 +125,7 @@ class TextSource:
         """Yield the raw records, in whatever columns."""
         reads, given = self._schema.reads, self._format
         self._line_format: CsvFormat | JsonLinesFormat = (
-            CsvFormat(self.name, reads, self._limit, self._keeps, given.separator)
+            CsvFormat(self.name, reads, self._limit, self._keeps, self._dialect())
             if given.format == "csv"
             else JsonLinesFormat(reads)
         )
@@ -130,6 +133,13 @@ class TextSource:
         read = chunks(file, given.compression)
         text = require_text(self.name, read, growing=self._growing)
         yield from self._line_format.records(lines(text, self._limit, self._keeps))
+
+    def _dialect(self) -> Dialect:
+        fields = self._schema.fields
+        numbers = () if self._decimal == "." else (*fields.scored, fields.label)
+        commas = frozenset(name for path in numbers for name in root(path))
+        given = self._delimiter is not None
+        return Dialect(self._delimiter or self._format.separator, given=given, commas=commas)
 
     def _keeps(self, line: RawLine) -> bool:
         """Return whether a last line without its end is a record."""

@@ -2,6 +2,6 @@
 
 from abers.notebook.forecast_monitor import ForecastMonitor, monitor
 from abers.notebook.forecast_report import ForecastReport
-from abers.notebook.reporting import report
+from abers.notebook.frame_report import report
 
 __all__ = ["ForecastMonitor", "ForecastReport", "monitor", "report"]

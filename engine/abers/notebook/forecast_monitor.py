@@ -11,7 +11,7 @@ from abers.exceptions import TimeError
 from abers.monitoring.scores import PrequentialScores
 from abers.notebook.forecast_answers import ForecastAnswers
 from abers.notebook.forecast_rows import forecast_rows
-from abers.notebook.reporting import report_of_two
+from abers.notebook.frame_report import report_of_two
 from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:

@@ -45,13 +45,13 @@ def alarm_message(
     Evidence 2,000 to 1; alarm line 1,000 to 1
     If all probabilities are right, false alarms come once in 1,000 labels on average, at most.
     """
-    whose = f"model {shown(model)}" + (f", segment {shown(segment)}" if segment else "")
+    subject = f"model {shown(model)}" + (f", segment {shown(segment)}" if segment else "")
     time, shift = opened.incident.first, opened.shift
     zone = " UTC" if is_date(time) else ""
     fault = "miscalibrated" if shift is None else process.faults[shift.direction]
     evidence, line = map(formats.to_one, (opened.incident.log_wealth, test.log_threshold))
     parts = (
-        f"{whose}, {formats.moment(time)}{zone}: {process.subjects[opened.view]} {fault}.",
+        f"{subject}, {formats.moment(time)}{zone}: {process.subjects[opened.view]} {fault}.",
         "" if shift is None else shift.sentence(process.came),
         f"Evidence {evidence}; alarm line {line}.",
         test.guarantee,

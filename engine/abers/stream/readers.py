@@ -49,6 +49,7 @@ __all__ = [
 
 SCALARS = frozenset([str, int, float, bool, NoneType, datetime])
 _INT_BOUND = 2**63
+_WHOLE = 100.0  # per cent
 _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
 
@@ -183,10 +184,33 @@ class NumberReader(CellReader):
 
 
 class ScoreReader(NumberReader):
-    """Reads a score: any finite number."""
+    """Reads a score: any finite number, or a percentage, which becomes a probability.
 
-    def __init__(self) -> None:
+    Examples
+    --------
+    >>> ScoreReader().one("36"), ScoreReader(percent=True).one("36 %")
+    (36.0, 0.36)
+    """
+
+    def __init__(self, *, percent: bool = False) -> None:
         super().__init__("score", "drop the record or repair the model's output")
+        self._percent = percent
+
+    def one(self, cell: Any) -> Any:  # noqa: ANN401
+        """Return the score, or raise a BadRecordError."""
+        if not self._percent:
+            return super().one(cell)
+        found = super().one(cell.rstrip().removesuffix("%") if isinstance(cell, str) else cell)
+        if not 0.0 <= found <= _WHOLE:
+            detail = f"score {shown(cell)} is not a percentage from 0 to 100; fix it"
+            raise BadRecordError("bad-score", detail)
+        return found / _WHOLE
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        found = super()._whole(cells, kind)
+        if not self._percent or found is None:
+            return found
+        return found / _WHOLE if ((found >= 0.0) & (found <= _WHOLE)).all() else None
 
 
 class FoldScoresReader(ScoreReader):
@@ -200,7 +224,7 @@ class FoldScoresReader(ScoreReader):
         return [*map(read, cell)] if type(cell) is list else read(cell)
 
     def _whole(self, cells: Column, kind: type | None) -> Column | None:
-        if kind is not list:
+        if kind is not list or self._percent:
             return super()._whole(cells, kind)
         return cells if _are_finite(chain.from_iterable(cells.tolist())) else None
 
@@ -217,7 +241,7 @@ class ClassScoresReader(ScoreReader):
         return {name: read(found) for name, found in cell.items()}
 
     def _whole(self, cells: Column, kind: type | None) -> Column | None:
-        if kind is not dict:
+        if kind is not dict or self._percent:
             return None
         values = map(dict.values, cells.tolist())
         return cells if _are_finite(chain.from_iterable(values)) else None

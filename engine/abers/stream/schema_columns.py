@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "UNLABELLED",
     "ColumnSchema",
     "Kind",
     "Readers",
@@ -51,12 +52,14 @@ __all__ = [
 ]
 
 DEFAULT_MODEL = "default"
+UNLABELLED = "unlabelled"
+"""Reason of a refused row of labels without a label so far, which is not a bad record."""
 
 Kind: TypeAlias = Literal["mixed", "labels", "labelled"]
 """What records are: observations or labels, labels only, or observations with their labels."""
 
 _ID, _MODEL, _SEGMENT = IdReader(), NameReader("model"), NameReader("segment")
-_SCORE, _FEATURES = ScoreReader(), FeaturesReader()
+_FEATURES = FeaturesReader()
 
 
 class Readers(NamedTuple):
@@ -65,6 +68,14 @@ class Readers(NamedTuple):
     label: CellReader
     score: CellReader
     time: CellReader = TimeReader()
+    class_score: CellReader = ScoreReader()  # of a class with a field of its own
+
+    def in_percent(self) -> Readers:
+        """Return the same for scores that are percentages, which become probabilities."""
+        kind = type(self.score)
+        if not issubclass(kind, ScoreReader):
+            return self
+        return self._replace(score=kind(percent=True), class_score=ScoreReader(percent=True))
 
     @classmethod
     def of(
@@ -229,6 +240,9 @@ class ColumnSchema:
         for row, error in broken.items():
             rows.refuse_one(row, error)
         fields, time, label = self.fields, self.readers.time, self.readers.label
+        if self.kind == "labels":
+            known = both(rows.any_present([fields.label]), others(rows.nan(fields.label)))
+            rows.refuse(others(known), lambda: BadRecordError(UNLABELLED, "no label yet"))
         observed = self._observed(rows)
         labels = others(observed)
         scores, x = self._scores(rows, observed), self._features(rows, observed)
@@ -263,7 +277,7 @@ class ColumnSchema:
             return None
         if isinstance(path, str):
             return rows.optional(path, self.readers.score, observed, None)
-        scores = rows.dicts(path, _SCORE, observed)
+        scores = rows.dicts(path, self.readers.class_score, observed)
         rows.refuse_partial([*path.values()], observed, missing)
         return rows.filled(None, observed) if scores is None else scores
 

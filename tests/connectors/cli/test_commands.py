@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from tests.connectors.conftest import COMMAND
+from tests.connectors.conftest import COMMAND, in_a_line
 from tests.connectors.processes import until
 
 from abers import VennAbers
@@ -127,7 +127,7 @@ def test_all_mistakes_at_once(invoke: Invoke, folder: Path) -> None:
     for command in ("run", "check", "replay"):
         ran = invoke(command, "abers.toml")
         assert (ran.code, ran.out) == (78, "")
-        assert sorted(ran.err.splitlines()) == [f"Error: {line}" for line in FIVE]
+        assert sorted(in_a_line(ran.err).splitlines()) == [f"error: {line}" for line in FIVE]
     assert names(folder) == {"abers.toml", "in.jsonl"}
 
 
@@ -140,7 +140,7 @@ def test_all_mistakes_at_once(invoke: Invoke, folder: Path) -> None:
         (CONFIG.replace("out.", "no/out."), 78, r"output\.predictions: there is no directory no"),
         (CONFIG.replace("out.", "folder."), 78, r"folder\.jsonl is a directory; name a file in it"),
         ("[input]\nobservations = 'in.csv'", 78, r"no column score.*\[input\.fields\]"),
-        (CONFIG + "on_bad_record = 'stop'", 1, r"in\.jsonl line 5: .*; write one JSON object"),
+        (CONFIG + "on_bad_record = 'stop'", 1, r"; in\.jsonl line 5; write one JSON object"),
     ],
 )
 def test_a_mistake_of_a_configuration(
@@ -153,8 +153,9 @@ def test_a_mistake_of_a_configuration(
     before = names(folder)
     ran = invoke("run", "abers.toml")
     assert ran.code == code
-    assert re.search(rf"^Error: .*{message}", ran.err)
-    assert all(line.startswith("Error: ") for line in ran.err.splitlines())
+    said = in_a_line(ran.err)
+    assert re.search(rf"^error: .*{message}", said)
+    assert all(line.startswith("error: ") for line in said.splitlines())
     assert names(folder) == before
 
 
@@ -162,7 +163,7 @@ def test_a_missing_configuration(invoke: Invoke, folder: Path) -> None:
     """The file with the closest name is suggested."""
     assert folder.exists()
     ran = invoke("run", "aber.toml")
-    assert ran == (78, "", "Error: aber.toml: no such file; did you mean abers.toml?\n")
+    assert ran == (78, "", "error: aber.toml: no such file\n  did you mean abers.toml?\n")
 
 
 def test_too_many_dead_letters(invoke: Invoke, folder: Path) -> None:
@@ -170,7 +171,7 @@ def test_too_many_dead_letters(invoke: Invoke, folder: Path) -> None:
     (folder / "in.jsonl").write_text(lines(600, every=4))
     ran = invoke("run", "abers.toml")
     assert ran.code == 65
-    message = r"Error: 150 of 1,350 records are dead letters \(150 bad-json\), more than .* = 0.1"
+    message = r"error: 150 of 1,350 records are dead letters \(150 bad-json\), more than .* = 0.1"
     assert re.match(message, ran.err)
     assert len((folder / "out.jsonl.dead.jsonl").read_text().splitlines()) == 150
     assert names(folder) == {"abers.toml", "in.jsonl", "out.jsonl.dead.jsonl"}
@@ -278,7 +279,7 @@ def test_a_second_run_on_the_same_state(start: Start, folder: Path) -> None:
     _, err = second.communicate(timeout=240)
     assert second.returncode == 78
     assert err == (
-        b"Error: abers.state: another run is using this state; wait for its end, or stop it\n"
+        b"error: abers.state: another run is using this state\n  wait for its end, or stop it\n"
     )
     assert first.poll() is None
     assert (folder / "abers.state").read_bytes() == before
@@ -301,7 +302,7 @@ def test_a_full_disk(start: Start, folder: Path, output: str) -> None:
     process = start("run", "abers.toml")
     _, err = process.communicate(timeout=240)
     assert process.returncode == 1
-    assert err == b"Error: full.jsonl: No space left on device\n"
+    assert err == b"error: full.jsonl: No space left on device\n"
 
 
 def run_limited(folder: Path, command: str, kibibytes: int) -> subprocess.CompletedProcess[bytes]:
@@ -320,7 +321,7 @@ def test_a_disk_that_fills_up(folder: Path) -> None:
     (folder / "in.jsonl").write_text(lines(3000))
     ran = run_limited(folder, "run abers.toml", 64)
     assert ran.returncode == 1
-    assert ran.stderr == b"Error: out.jsonl: File too large\n"
+    assert ran.stderr == b"error: out.jsonl: File too large\n"
     assert names(folder) == {"abers.toml", "in.jsonl"}
 
 
@@ -350,7 +351,7 @@ def test_each_file_that_fills_up(folder: Path, config: str, command: str, name: 
     (folder / "abers.toml").write_text(CONFIG.replace("out.jsonl", output) + config)
     ran = run_limited(folder, command, 4)
     assert ran.returncode == 1
-    assert ran.stderr.decode().splitlines()[-1] == f"Error: {name}: File too large"
+    assert ran.stderr.decode().splitlines()[-1] == f"error: {name}: File too large"
 
 
 def test_predictions_come_at_once(start: Start, folder: Path) -> None:
@@ -394,7 +395,7 @@ def test_check_shows_a_sample(invoke: Invoke, folder: Path) -> None:
     ran = invoke("check", "abers.toml", "--sample", "in.jsonl")
     assert ran.code == 1
     assert ran.out.count("in.jsonl line ") == 10
-    assert re.match(r"Error: in\.jsonl line 5: bad-json: ", ran.err)
+    assert re.match(r"error: in\.jsonl line 5: bad-json: ", ran.err)
     (folder / "good.jsonl").write_text(lines(1))
     ran = invoke("check", "abers.toml", "--sample", "good.jsonl")
     assert (ran.code, ran.err) == (0, "")
@@ -433,7 +434,7 @@ def test_what_cannot_be_inspected(
     (folder / "key.pem").write_text("a key")
     ran = invoke("inspect", name)
     assert (ran.code, ran.out) == (code, "")
-    assert ran.err.startswith(f"Error: {message}")
+    assert in_a_line(ran.err).startswith(f"error: {message}")
 
 
 # Replay of a configuration
@@ -463,7 +464,8 @@ def test_the_outputs_of_a_run_are_not_overwritten(invoke: Invoke, folder: Path) 
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     ran = invoke("replay", "abers.toml")
     assert ran.code == 2
-    assert "abers.toml keeps a state, to which its outputs belong; name another --output" in ran.err
+    said = "abers.toml keeps a state, to which its outputs belong; name another --output"
+    assert said in in_a_line(ran.err)
     assert invoke("replay", "abers.toml", "-o", "again.jsonl").code == 0
     assert (folder / "again.jsonl").read_bytes() == before["out.jsonl"]
     after = {name: (folder / name).read_bytes() for name in before}

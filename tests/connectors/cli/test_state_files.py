@@ -13,7 +13,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.connectors.conftest import COMMAND
+from tests.connectors.conftest import COMMAND, in_a_line
 from tests.connectors.keys import KEY, OTHER
 from tests.connectors.processes import killed_after
 
@@ -149,7 +149,8 @@ def test_what_must_not_be_used(
     before = contents(folder)
     code, err = run(folder)
     assert code == 78
-    assert err.startswith(f"Error: {message}")
+    err = in_a_line(err)
+    assert err.startswith(f"error: {message}")
     assert err.count("\n") == 1
     assert "; " in err
     assert contents(folder) == before
@@ -161,8 +162,8 @@ def test_a_learner_without_a_key(run: Run, folder: Path) -> None:
     before = contents(folder)
     code, err = run(folder)
     assert code == 78
-    assert err == (
-        "Error: abers.toml: state.path: the saved state of a learner needs a secret key; set "
+    assert in_a_line(err) == (
+        "error: abers.toml: state.path: the saved state of a learner needs a secret key; set "
         "ABERS_STATE_KEY in the environment, or state.key_file (`abers state new-key` creates "
         "one), or remove state.path\n"
     )

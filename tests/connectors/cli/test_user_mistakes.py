@@ -22,7 +22,7 @@ from abers.sklearn import VennAbersCalibratedClassifier
 from abers.stream import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tests.connectors.conftest import Ran
@@ -31,115 +31,282 @@ GOOD = "id,time,score,label\na,1700000000000,0.25,0\nb,1700000001000,0.75,1\n"
 
 
 class Mistake(NamedTuple):
-    """A file or a configuration, the words after it, and what the message must have."""
+    """A file, the words after it, and the lines of the error; where the first begins."""
 
     content: str | bytes
     words: str
-    value: str
-    place: str
-    remedy: str
+    lines: Sequence[str]
 
 
 REPLAYS = {
-    "a misspelled file": Mistake(GOOD, "socres.csv", "socres.csv", "no such file", "scores.csv?"),
-    "a misspelled data set": Mistake(GOOD, "Phising", "Phising", "data set", "mean Phishing?"),
-    "a directory": Mistake(GOOD, ".", ". is a directory", "in it", "name a CSV"),
+    "a misspelled file": Mistake(
+        GOOD, "socres.csv", ["socres.csv: no such file", "did you mean scores.csv?"]
+    ),
+    "a misspelled data set": Mistake(
+        GOOD, "Phising", ["Phising: no such data set", "river includes AirlinePassengers, "]
+    ),
+    "a directory": Mistake(
+        GOOD,
+        ".",
+        [". is a directory without Parquet file", "name a folder, a pattern or a URL of "],
+    ),
     "a spreadsheet": Mistake(
-        GOOD, "sales.xlsx", "sales.xlsx", "kind of file", "save it as one of these\n"
+        GOOD,
+        "sales.xlsx",
+        ["sales.xlsx: unknown kind of file", "abers knows .csv, ", "save it as one of these"],
     ),
-    "an empty file": Mistake("", "", "no observation", "scores.csv", "a row for each, with"),
-    "a single column": Mistake("score\n0.5\n", "", "column, score", "scores.csv", "of labels"),
+    "an empty file": Mistake(
+        "",
+        "",
+        ["scores.csv has no observation", "it needs a row for each, with a score and a label"],
+    ),
+    "a single column": Mistake(
+        "score\n0.5\n",
+        "",
+        ["scores.csv has one column, score", "it needs one of scores and one of labels"],
+    ),
     "a label without its time": Mistake(
-        "time,score,label,label_time\n5,.5,1,\n", "", '"label_time"', "line 2", "fill it in"
+        "time,score,label,label_time\n5,.5,1,\n",
+        "",
+        [
+            'the record has a "label", but no "label_time"',
+            "scores.csv line 2",
+            'fill it in, or leave "label" empty until it is known',
+        ],
     ),
-    "semicolons": Mistake("score;label\n0.5;1\n", "", "score;label", "scores.csv", "with commas"),
-    "UTF-16": Mistake(GOOD.encode("utf-16"), "", "UTF-16", "scores.csv", "write it in UTF-8"),
-    "a missing column": Mistake("id,points\na,1\n", "", "id, points", "scores.csv", "--score"),
+    "two delimiters": Mistake(
+        "score;label|y\n0.5;1\n",
+        "",
+        [
+            "scores.csv: the names in the first line, 'score;label|y', are separated by semicolons",
+            "name it in --delimiter",
+        ],
+    ),
+    "the wrong delimiter": Mistake(
+        GOOD,
+        "--delimiter ;",
+        [
+            "scores.csv: the names in the first line, 'id,time,score,label', are separated by com",
+            "name it in --delimiter",
+        ],
+    ),
+    "a delimiter that is a word": Mistake(
+        GOOD, "--delimiter semicolon", ['--delimiter semicolon: write one of ",", ";", "|", "tab"']
+    ),
+    "points among decimal commas": Mistake(
+        "score;label\n0,5;1\n0.5;1\n",
+        "--decimal ,",
+        [
+            "'0.5' has a point, where decimals follow a comma",
+            "scores.csv line 3",
+            "write 0,5, or no point",
+        ],
+    ),
+    "UTF-16": Mistake(
+        GOOD.encode("utf-16"),
+        "",
+        ["scores.csv is text in UTF-16 or UTF-32", "write it in UTF-8, as iconv does"],
+    ),
+    "a missing column": Mistake(
+        "a,b\n1,0.5\n",
+        "",
+        [
+            "the file has no score column",
+            "scores.csv has the columns a, b",
+            "name it: abers replay scores.csv --score b --label a",
+        ],
+    ),
     "no line of names": Mistake(
-        "0.5,1\n0.2,0\n", "", "0.5, 1", "scores.csv", "names of the columns"
-    ),
-    "no line of names, with ids": Mistake(
-        GOOD.partition("\n")[2], "", "a, 1700000000000", "scores.csv", "is the first line a record?"
+        "0.5,1\n0.2,0\n",
+        "",
+        [
+            "the file has no score column",
+            "scores.csv has the columns 0.5, 1",
+            "is the first line a record? Then write the names of the columns above it",
+        ],
     ),
     "a rounded time": Mistake(
         "time,score,label\n1.77232E+12,.5,1\n",
         "",
-        "1.77232E+12",
-        "line 2",
-        "write whole milliseconds",
+        ["time '1.77232E+12' ", "scores.csv line 2", "write whole milliseconds"],
     ),
     "NA among named labels": Mistake(
-        "score,label\n.5,yes\n.2,no\n.3,NA\n", "--positive yes", "'NA'", "line 4", "leave it empty"
+        "score,label\n.5,yes\n.2,no\n.3,NA\n",
+        "--positive yes",
+        ["'NA' ", "scores.csv line 4", "leave it empty"],
     ),
-    "a misspelled column": Mistake(GOOD, "--label lable", "lable", "scores.csv", "mean label?"),
-    "a short row": Mistake(GOOD + "c,1\n", "", "2 of", "scores.csv line 4", "complete the line"),
-    "two columns of a name": Mistake("score,score\n1,2\n", "", "score", "scores.csv", "rename one"),
-    "text labels": Mistake("score,label\n.5,late\n", "", "'late'", "line 2", "in --positive"),
+    "a misspelled column": Mistake(
+        GOOD,
+        "--label lable",
+        [
+            "scores.csv has no column lable",
+            "scores.csv has the columns id, time, score, label",
+            "name it: abers replay scores.csv --label label",
+        ],
+    ),
+    "a short row": Mistake(
+        GOOD + "c,1\n",
+        "",
+        ["2 of the header's 4 fields", "scores.csv line 4", "complete the line, or quote a field"],
+    ),
+    "two columns of a name": Mistake(
+        "score,score\n1,2\n",
+        "",
+        ["scores.csv: two columns have the name score", "rename one of them"],
+    ),
+    "text labels": Mistake(
+        "score,label\n.5,late\n",
+        "",
+        [
+            "'late' is not a label",
+            "scores.csv line 2",
+            "write 0 or 1, or false or true, or name the values that mean 1 in --positive",
+        ],
+    ),
     "numbers as labels": Mistake(
-        "score,label\n.5,-4\n", "", "'-4'", "scores.csv line 2", "add --task regression"
+        "score,label\n.5,-4\n", "", ["'-4' is not a label", "scores.csv line 2", "write 0 or 1"]
     ),
     "a time without a zone": Mistake(
         "time,score,label\n2013-04-01 05:00:00,.5,1\n",
         "",
-        "'2013-04-01 05:00:00'",
-        "scores.csv line 2",
-        "set --timezone",
+        [
+            "time '2013-04-01 05:00:00' has no UTC offset",
+            "scores.csv line 2",
+            "say which: add --timezone Europe/Berlin (or UTC, America/New_York, …)",
+        ],
     ),
     "a time in seconds": Mistake(
-        "time,score,label\n1700000000,.5,1\n", "", "'1700000000'", "line 2", "write whole millisec"
+        "time,score,label\n1700000000,.5,1\n",
+        "",
+        ["time '1700000000' ", "scores.csv line 2", "write whole milliseconds"],
     ),
     "a label before its observation": Mistake(
         "time,label_time,score,label\n1700000001000,1700000000000,.5,1\n",
         "",
-        "1700000000000",
-        "scores.csv line 2",
-        "repair one of them",
+        ["the label's time 1700000000000 is before", "scores.csv line 2", "repair one of them"],
     ),
-    "a missing score": Mistake("score,label\nNaN,1\n", "", "'NaN'", "line 2", "drop the record"),
+    "a missing score": Mistake(
+        "score,label\nNaN,1\n",
+        "",
+        ["score 'NaN' is not a finite number", "scores.csv line 2", "drop the record"],
+    ),
     "a comma before decimals": Mistake(
-        'score,label\n"0,5",1\n', "", "'0,5'", "scores.csv line 2", "write a point"
+        'score,label\n"0,5",1\n.5,1\n',
+        "",
+        [
+            "score '0,5' is not a finite number",
+            "scores.csv line 2",
+            "write a point before decimals",
+        ],
     ),
     "percentages": Mistake(
-        "score,label\n50,1\n", "--scores probability", "score 50.0", "line 2", "by 100"
+        "score,label\n50,1\n",
+        "--scores probability",
+        [
+            "score 50.0 is not a probability in [0, 1]",
+            "scores.csv line 2",
+            "are these percentages? add --scores percent",
+            "are these other numbers, such as margins? add --scores any",
+        ],
     ),
-    "no label that is positive": Mistake(
-        GOOD, "--positive yes", "'yes'", "--positive", "count as 0. Labels found: 0, 1."
+    "more than 100 per cent": Mistake(
+        "score,label\n120,1\n",
+        "--scores percent",
+        ["score '120' is not a percentage from 0 to 100", "scores.csv line 2", "fix it"],
     ),
     "a positive label in other case": Mistake(
-        "score,label\n.5,no\n.5,yes\n", "--positive Yes", "'Yes'", "--positive", "mean yes?"
+        "score,label\n.5,no\n.5,yes\n",
+        "--positive Yes",
+        [
+            "no label among the first records of scores.csv is 'Yes' (--positive)",
+            "did you mean yes?",
+        ],
     ),
     "an unknown zone": Mistake(
-        GOOD, "--timezone Europe/Berln", "Europe/Berln", "--timezone", '"Europe/Berlin"'
+        GOOD, "--timezone Europe/Berln", ['--timezone: "Europe/Berln" ', "write a name such as"]
     ),
-    "a delay in words": Mistake(GOOD, "--delay 6hours", "6hours", "--delay", '"6h"'),
-    "delays with semicolons": Mistake(GOOD, "--delays 0;50", "0;50", "--delays", "commas between"),
+    "a delay in words": Mistake(
+        GOOD,
+        "--delay 6hours",
+        ['--delay 6hours: write a number of observations, or a duration such as "6h" or "7d"'],
+    ),
+    "delays with semicolons": Mistake(
+        GOOD, "--delays 0;50", ["--delays 0;50: write a number of observations, or a duration"]
+    ),
     "a misspelled calibrator": Mistake(
-        GOOD, "--calibrator isotnic", "isotnic", "--calibrator", '"isotonic"?'
+        GOOD,
+        "--calibrator isotnic",
+        ['--calibrator: "isotnic" is not one of ', 'did you mean "isotonic"?'],
     ),
     "a misspelled comparison": Mistake(
-        GOOD, "--compare ivap,plat", "'plat'", "--compare", "mean platt?"
+        GOOD,
+        "--compare ivap,plat",
+        ["--compare: 'plat' is not a calibrator ", "these are ", "did you mean platt?"],
     ),
-    "a misspelled option": Mistake(GOOD, "--ouput x", "--ouput", "No such option", "--output"),
+    "a misspelled option": Mistake(
+        GOOD,
+        "--ouput x",
+        [
+            "No such option: --ouput",
+            "did you mean --output or --support?",
+            "see abers replay --help",
+        ],
+    ),
     "two rules of forgetting": Mistake(
-        GOOD, "--window 5 --half-life 1d", "--window", "--half-life", "remove one"
+        GOOD,
+        "--window 5 --half-life 1d",
+        ["--half-life: cannot be combined with --window", "remove one of them"],
     ),
-    "a negative window": Mistake(GOOD, "--window -5", "-5", "--window", "at least 1"),
+    "a negative window": Mistake(
+        GOOD, "--window -5", ["--window: -5 is too small", "write at least 1"]
+    ),
     "a coverage in percent": Mistake(
-        GOOD, "--task regression --coverage 95", "95", "--coverage", "less than 1"
+        GOOD,
+        "--task regression --coverage 95",
+        ["--coverage: 95.0 is too large", "write less than 1"],
     ),
     "several classes": Mistake(
-        GOOD, "--task multiclass", "multiclass", "--task", "write a configuration"
+        GOOD,
+        "--task multiclass",
+        [
+            "--task multiclass needs a column of scores for each class",
+            "name them: abers replay scores.csv --score low=p_low,mid=p_mid,high=p_high",
+        ],
+    ),
+    "a class without a column": Mistake(
+        "a,label\n.5,x\n",
+        "--score x=a,y=b",
+        [
+            "scores.csv has no column a, b",
+            "scores.csv has the columns a, label",
+            "name it: abers replay scores.csv --score ",
+        ],
+    ),
+    "a label of no class": Mistake(
+        "a,b,label\n.5,.5,z\n",
+        "--score x=a,y=b",
+        ["'z' is not ", "scores.csv line 2"],
+    ),
+    "a file of labels that is not there": Mistake(
+        GOOD, "--labels lables.csv", ["lables.csv: no such file"]
+    ),
+    "labels as the scores again": Mistake(
+        GOOD, "--labels scores.csv", ['--labels: "scores.csv" is ']
     ),
     "the input as output": Mistake(
-        GOOD, "-o scores.csv", '"scores.csv"', "--output", "name another file"
+        GOOD, "-o scores.csv", ['--output: "scores.csv" is the input already', "name another file"]
     ),
     "an output of another kind": Mistake(
-        GOOD, "-o out.xls", '"out.xls"', "--output", "end the name in .csv"
+        GOOD, "-o out.xls", ['--output: "out.xls" has an unknown format', "end the name in .csv"]
     ),
     "an output in no directory": Mistake(
-        GOOD, "-o nowhere/out.csv", "nowhere/out.csv", "output", "create it first"
+        GOOD,
+        "-o nowhere/out.csv",
+        ["output nowhere/out.csv: there is no directory ", "create it first"],
     ),
-    "a report as PDF": Mistake(GOOD, "--report r.pdf", "r.pdf", "--report", ".html"),
+    "a report as PDF": Mistake(
+        GOOD, "--report r.pdf", ["--report r.pdf: name a file that ends in .html"]
+    ),
 }
 
 
@@ -147,7 +314,7 @@ REPLAYS = {
 def test_replays(
     name: str, invoke: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A replay names the value, the place and the remedy, without a traceback."""
+    """An error says what is wrong, where, and what to do, a line each, and nothing before it."""
     mistake = REPLAYS[name]
     content = mistake.content
     data = content.encode() if isinstance(content, str) else content
@@ -157,10 +324,22 @@ def test_replays(
     words = mistake.words.split()
     own = bool(words) and not words[0].startswith("-")
     ran = invoke("replay", *([] if own else ["scores.csv"]), *words)
-    assert (ran.code == 0) == (name == "no label that is positive")
-    for part in mistake[2:]:
-        assert part in ran.err
-    assert "Traceback" not in ran.err
+    assert ran.code in {1, 2}
+    assert ran.out == ""
+    first, *rest = mistake.lines
+    lines = ran.err.splitlines()
+    assert lines[0].startswith(f"error: {first}"), ran.err
+    for line, expected in zip(lines[1:], rest, strict=False):
+        assert line.startswith(f"  {expected}"), ran.err
+    assert len(lines) >= len(mistake.lines)
+
+
+def test_no_label_is_positive(invoke: Callable[..., Ran], tmp_path: Path) -> None:
+    """Labels that are all 0 may be right, so a sentence names them."""
+    (tmp_path / "scores.csv").write_text(GOOD)
+    ran = invoke("replay", "scores.csv", "--positive", "yes")
+    assert ran.code == 0
+    assert "is 'yes' (--positive): they all count as 0. Labels found: 0, 1." in ran.err
 
 
 CONFIGURATIONS = {

@@ -415,7 +415,7 @@ enabled = false
 """
 
 
-LAST = re.compile(r'^Error: |^\{.*"level": "critical"')  # of a command, and of a service
+LAST = re.compile(r'^error: |^\{.*"level": "critical"')  # of a command, and of a service
 UNREACHED: list[tuple[dict[str, str], int, str]] = [
     ({"command": "run", PASSWORD: WRONG}, 78, "the brokers reject user 'abers'"),
     ({"command": "run", "client": "librdkafka", PASSWORD: WRONG}, 78, "the brokers reject user"),

@@ -287,7 +287,7 @@ def test_the_command_tells_all(
     (tmp_path / "abers.toml").write_text(text)
     ran = invoke("check", "abers.toml", "--connect")
     assert ran.code == 78
-    assert ran.err.count("Error: abers.toml: kafka.") == 4
+    assert ran.err.count("error: abers.toml: kafka.") == 4
     with broker.admin() as admin:
         admin.create_topics([f"{app}.out", f"{app}.dead-letters"], wait_for_metadata=True)
     topic = topics("changelog", message_timestamp_type="LogAppendTime")
@@ -306,7 +306,7 @@ def test_the_command_ends_with_75_without_a_broker(
     ran = start("check", "abers.toml", "--connect")
     error = ran.communicate()[1].decode()
     assert ran.returncode == 75
-    assert error == f"Error: no answer from a broker at {NOBODY}: 111 ECONNREFUSED\n"
+    assert error == f"error: no answer from a broker at {NOBODY}: 111 ECONNREFUSED\n"
 
 
 def test_the_command_needs_topics_to_connect(invoke: Callable[..., Any], tmp_path: Path) -> None:

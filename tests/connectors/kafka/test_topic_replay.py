@@ -631,7 +631,6 @@ def test_a_page_moves_while_time_passes(
     [
         (("--compare", "ivap"), "--compare goes with files"),
         (("--report", "x.html"), "--report goes with files"),
-        (("--delay", "5"), "--delay does not go with a configuration"),
         (("--from", "changelog", "--speed", "2x"), "--speed goes with inputs"),
         (("--speed", "fast"), "is not a speed"),
         (("--since", "noon"), "--since: time 'noon'"),

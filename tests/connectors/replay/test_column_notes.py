@@ -23,7 +23,7 @@ UNDECLARED = (
 )
 BEYOND = (
     "beyond [0, 1], and have no verdict of their own. Are they logits? Add --scores logit. Are "
-    "they per cent? Divide them by 100."
+    "they per cent? Add --scores percent."
 )
 
 
@@ -87,7 +87,7 @@ def test_a_bad_row_does_not_put_scores_beyond_probabilities(invoke: Invoke, bad:
         file.write(bad)
     ran = invoke("replay", "s.csv", "--delay", "0")
     assert ran.code == 1
-    assert "s.csv line 302: " in ran.err
+    assert "\n  s.csv line 302\n" in ran.err
     assert "beyond" not in ran.err
 
 

@@ -97,8 +97,8 @@ def test_a_part_without_observations(tmp_path: Path, words: tuple[str, str]) -> 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (["id", "score", "label"], "has no column time"),
-        (["time", "score", "label"], "has no column id"),
+        (["id", "score", "label"], "the file has no time column"),
+        (["time", "score", "label"], "the file has no id column"),
     ],
 )
 def test_columns_that_files_need(tmp_path: Path, columns: list[str], message: str) -> None:

@@ -97,7 +97,9 @@ def test_a_bad_label() -> None:
     found = decoded(Read(label), Read(label), inputs=[1, 0])
     assert [(row, reason) for row, reason, _ in found.dead] == [(0, "bad-label"), (1, "bad-label")]
     found = decoded(Read(GOOD), inputs=[1])
-    assert found.dead[0][1] == "missing-field"
+    ((_, reason, detail),) = found.dead
+    assert reason == "missing-field"
+    assert detail.startswith('the record has no "label"; fill it in')
     assert not len(found.events)
 
 

@@ -333,10 +333,13 @@ def test_tabs_between_fields(tmp_path: Path, suffix: str) -> None:
         ("a.csv", "time,score,note", ",", r"the first line has 3 names, .* 4 fields; name every"),
         ("a.csv", "# export", ",", r"'# export', does not name the 4 columns; remove the lines"),
         ("a.csv", "# of day, hour", ",", r"'# of day, hour', does not name the"),
-        ("a.csv", "id;time;score;note", ";", r"by semicolons, not by commas; .* before decimals"),
-        ("a.csv", "id\ttime\tscore", "\t", r"by tabs, not by commas; end the name .* in \.tsv"),
-        ("a.csv", "id|time|score", "|", r"by vertical bars, not by commas; write the file again"),
-        ("a.tsv", "id,time,score", ",", r"by commas, not by tabs; end the name .* in \.csv"),
+        (
+            "a.csv",
+            "id;time|score",
+            ";",
+            r"by semicolons, not by commas; name it in input\.delimiter",
+        ),
+        ("a.tsv", "id,time|score", ",", r"by commas, not by tabs; name it in input\.delimiter"),
     ],
 )
 def test_a_header_that_no_record_fits(

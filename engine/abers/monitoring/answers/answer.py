@@ -278,8 +278,8 @@ def _infinite(saved: Saved) -> str:
     views = [view for view, n in counts if n]
     if not views:
         return "No loss to compare: every label was certain in advance."
-    whose = f"{' and '.join(views)} log {'losses are' if views[1:] else 'loss is'} infinite"
-    return f"The {whose}: {_named(*counts)} gave what came the probability 0."
+    losses = f"{' and '.join(views)} log {'losses are' if views[1:] else 'loss is'} infinite"
+    return f"The {losses}: {_named(*counts)} gave what came the probability 0."
 
 
 def _lately(now: Saved, labels: int) -> str:

@@ -1,0 +1,276 @@
+"""Replays of files as people have them: two files, several classes, semicolons, percentages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from abers import ParameterError
+from abers_connectors.replay.found_columns import columns_of
+from abers_connectors.replay.options import ReplayOptions
+from abers_connectors.replay.plan import plan_replay
+
+if TYPE_CHECKING:
+    from tests.connectors.conftest import Ran
+
+    Invoke = Any
+
+OUT = "out.jsonl"
+MINUTE = 60_000
+START = 1_000_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def replayed(stream: str, **given: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    """Replay a stream, and return its predictions."""
+    plan = plan_replay(ReplayOptions(stream, output=OUT, **given))
+    with plan.job.start() as running:
+        for _ in running.run():
+            pass
+    return [msgspec.json.decode(line) for line in Path(OUT).read_bytes().splitlines()]
+
+
+def write_two(predictions: str, labels: str) -> None:
+    """Write a file of predictions, and a file of labels; # is the minute of a time."""
+    for name, text in (("p.csv", predictions), ("l.csv", labels)):
+        lines = [
+            ",".join(
+                str(START + int(cell[1:]) * MINUTE) if cell.startswith("#") else cell
+                for cell in line.split(",")
+            )
+            for line in text.splitlines()
+        ]
+        Path(name).write_text("\n".join(lines))
+
+
+def test_labels_of_a_second_file_come_at_their_times() -> None:
+    """A label is joined by the id that both files have, and known from the time of its row on."""
+    write_two(
+        "id,time,score\na,#1,.2\nb,#2,.7\nc,#6,.9\nd,#9,.4\n",
+        "outcome,settled_at,ID\n1,#5,a\n0,#7,b\n",
+    )
+    found = replayed("p.csv", labels="l.csv")
+    assert [(one["id"], one["n_labels"]) for one in found] == [
+        ("a", 0),
+        ("b", 0),
+        ("c", 1),
+        ("d", 2),
+    ]
+
+
+def test_newest_rows_first_and_labels_that_are_not_known() -> None:
+    """Both files are sorted, and a row without a label yet is skipped."""
+    write_two(
+        "id,time,score\nd,#9,.4\nc,#6,.9\nb,#2,.7\na,#1,.2\n",
+        "id,time,label\nc,#8,\nb,#7,0\na,#5,1\n",
+    )
+    with pytest.warns(UserWarning, match="sorted by time"):
+        found = replayed("p.csv", labels="l.csv")
+    assert [(one["id"], one["n_labels"]) for one in found] == [
+        ("a", 0),
+        ("b", 0),
+        ("c", 1),
+        ("d", 2),
+    ]
+
+
+def test_columns_of_both_files_may_be_named() -> None:
+    """--id names the id of both; --label and --label-time name columns of the second file."""
+    write_two("key,at,p\na,#1,.2\nb,#5,.2\n", "key,at,seen,what\na,#1,#3,yes\n")
+    columns = {"id": "key", "time": "at", "score": "p", "label": "what", "label_time": "seen"}
+    found = replayed("p.csv", labels="l.csv", columns=columns, positive=["yes"])
+    assert [one["n_labels"] for one in found] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("predictions", "labels", "message"),
+    [
+        (
+            "customer,time,score\na,#1,.2\n",
+            "customer,time,label\na,#1,1\n",
+            r"no id column that both have; p.csv has the columns .*; l.csv has .* --id customer$",
+        ),
+        (
+            "id,time,score\na,#1,.2\n",
+            "id,when,label\na,#1,1\n",
+            r"l.csv has no label time column; .* --labels l.csv --label-time when$",
+        ),
+        ("id,time,score\na,#1,.2\n", "id,time,y2\na,#1,1\n", r"l.csv has no label column; .*"),
+        ("id,score\na,.2\n", "id,time,label\na,#1,1\n", r"p.csv has no time column; .* --time "),
+        (
+            "id,time,score,model\na,#1,.2,m\n",
+            "id,time,label\na,#1,1\n",
+            r"l.csv has no model column",
+        ),
+    ],
+)
+def test_two_files_that_do_not_fit(predictions: str, labels: str, message: str) -> None:
+    """A column that a file lacks is an error that lists its columns, and the command to copy."""
+    write_two(predictions, labels)
+    with pytest.raises(ParameterError, match=message):
+        plan_replay(ReplayOptions("p.csv", labels="l.csv"))
+
+
+def test_labels_with_times_have_no_delay() -> None:
+    """A delay of labels that have times is an error, not ignored."""
+    write_two("id,time,score\na,#1,.2\n", "id,time,label\na,#1,1\n")
+    with pytest.raises(ParameterError, match="--delay does not go with --labels"):
+        plan_replay(ReplayOptions("p.csv", labels="l.csv", delay="5"))
+
+
+def test_several_classes() -> None:
+    """A column of scores for each class makes a task of these classes, with probabilities."""
+    Path("m.csv").write_text(
+        "p_low,p_mid,p_high,class\n.2,.3,.5,high\n.6,.3,.1,low\n.6,.3,.1,mid\n"
+    )
+    asked = ReplayOptions("m.csv", "0", columns={"score": "low=p_low, mid=p_mid,high=p_high"})
+    plan = plan_replay(asked)
+    settings = plan.job.settings
+    assert (settings.task, settings.classes) == ("multiclass", ("low", "mid", "high"))
+    assert settings.scores == "probability"
+    assert plan.said.columns == (
+        "scores low = p_low, mid = p_mid, high = p_high (probabilities), label = class, "
+        "id = row number, time = row number"
+    )
+    found = replayed("m.csv", delay="0", columns=asked.columns)
+    assert found[0]["score"] == {"low": 0.2, "mid": 0.3, "high": 0.5}
+    assert [one["n_labels"] for one in found] == [0, 1, 2]
+
+
+def test_scores_of_classes_that_are_no_probabilities() -> None:
+    """Scores of classes that do not sum to 1 are any numbers."""
+    Path("m.csv").write_text("a,b,label\n.9,.9,x\n")
+    plan = plan_replay(ReplayOptions("m.csv", columns={"score": "x=a,y=b"}))
+    assert plan.job.settings.scores == "any"
+
+
+def test_classes_without_their_columns() -> None:
+    """--task multiclass alone is an error that says how to write it."""
+    Path("m.csv").write_text("a,b,label\n.9,.9,x\n")
+    with pytest.raises(ParameterError, match="--score low=p_low,mid=p_mid,high=p_high"):
+        plan_replay(ReplayOptions("m.csv", task="multiclass"))
+
+
+def test_a_column_with_an_equals_sign_is_a_column() -> None:
+    """One pair names no classes, so it is the name of a column."""
+    Path("m.csv").write_text("p=1,label\n.9,1\n")
+    assert columns_of(ReplayOptions("m.csv", columns={"score": "p=1"}))["score"] == "p=1"
+
+
+def test_model_and_segment_may_be_named() -> None:
+    """The columns of model and segment have options too."""
+    Path("m.csv").write_text("carrier,place,score,label\nUA,x,.9,1\n")
+    (found,) = replayed("m.csv", columns={"model": "carrier", "segment": "place"})
+    assert (found["model"], found["segment"]) == ("UA", "x")
+
+
+GERMAN = "Kunde;score;label\na;0,5;1\nb;0,25;0\n"
+
+
+def test_semicolons_and_decimal_commas() -> None:
+    """A file of a German spreadsheet is read as it is, and a note says what was seen."""
+    Path("s.csv").write_text(GERMAN)
+    assert [one["score"] for one in replayed("s.csv")] == [0.5, 0.25]
+    notes = plan_replay(ReplayOptions("s.csv")).said.notes
+    assert "Decimals follow a comma; if not, add --decimal ." in notes
+    assert not any(
+        one.startswith("Decimals")
+        for one in plan_replay(ReplayOptions("s.csv", decimal=",")).said.notes
+    )
+
+
+@pytest.mark.parametrize("word", ["\t", "\\t", "tab"])
+def test_a_delimiter_may_be_named(word: str) -> None:
+    """A tab may be written in the ways that a shell passes on."""
+    Path("s.csv").write_text("score\tlabel,y\n.5\t1\n")
+    columns = {"label": "label,y"}
+    (found,) = replayed("s.csv", delimiter=word, columns=columns)
+    assert found["score"] == 0.5
+
+
+@pytest.mark.parametrize("cells", [["36.5", "40"], ["36.5%", "40 %"]])
+def test_percentages(cells: list[str]) -> None:
+    """Percentages become probabilities once, as they are read."""
+    Path("p.csv").write_text("score,label\n" + "".join(f"{one},1\n" for one in cells))
+    plan = plan_replay(ReplayOptions("p.csv", scores="percent"))
+    assert plan.job.settings.scores == "probability"
+    assert plan.said.columns is not None
+    assert plan.said.columns.startswith("score = score (per cent), ")
+    assert [one["score"] for one in replayed("p.csv", scores="percent")] == [0.365, 0.4]
+
+
+def test_percentages_of_classes() -> None:
+    """Percentages of several classes become probabilities too."""
+    Path("m.csv").write_text("a,b,label\n25,75,x\n")
+    (found,) = replayed("m.csv", scores="percent", columns={"score": "x=a,y=b"})
+    assert found["score"] == {"x": 0.25, "y": 0.75}
+
+
+CONFIG = """
+task.scores = "any"
+input = {observations = "in.csv", delay = 1, timezone = "UTC"}
+output.predictions = "none.jsonl"
+calibrator.window = 5
+"""
+
+
+def test_a_flag_beats_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every option that a configuration has a key for beats the environment, which beats it."""
+    Path("in.csv").write_text(
+        "id,time,score,y\na,2013-04-01 05:00:00,50,1\nb,2013-04-01 06:00:00,25,0\n"
+    )
+    Path("abers.toml").write_text(CONFIG)
+    monkeypatch.setenv("ABERS_INPUT__DELAY", "7")
+    found = replayed(
+        "abers.toml",
+        delay="0",
+        timezone="Europe/Berlin",
+        scores="percent",
+        columns={"label": "y"},
+        forgetting={"window": 9},
+    )
+    assert [(one["time"], one["n_labels"], one["score"]) for one in found] == [
+        (1_364_785_200_000, 0, 0.5),
+        (1_364_788_800_000, 1, 0.25),
+    ]
+    plan = plan_replay(ReplayOptions("abers.toml", columns={"label": "y"}, timezone="UTC"))
+    assert plan.job.settings.window == 5
+
+
+def test_a_flag_that_topics_have_no_use_for(invoke: Invoke) -> None:
+    """An option beats a key of topics too, and is an error where the key would be one."""
+    Path("k.toml").write_text(
+        "[kafka]\nbootstrap_servers = 'h:1'\nobservations = 'o'\npredictions = 'p'\n"
+    )
+    ran: Ran = invoke("replay", "k.toml", "--delay", "5")
+    assert (ran.code, ran.out) == (78, "")
+    assert "input.delay: applies only to files" in ran.err
+
+
+def test_predictions_are_not_written_unasked(invoke: Invoke) -> None:
+    """Standard output has the answers; with --output - it has the predictions alone."""
+    Path("s.csv").write_text(GERMAN)
+    ran: Ran = invoke("replay", "s.csv")
+    assert '"score"' not in ran.out
+    assert "Calibrated" in ran.out
+    ran = invoke("replay", "s.csv", "--output", "-")
+    assert [msgspec.json.decode(line)["score"] for line in ran.out.splitlines()] == [0.5, 0.25]
+
+
+def test_notes_are_not_printed_before_an_error(invoke: Invoke) -> None:
+    """An error stands alone: what is wrong, where, what to do, and nothing on columns."""
+    Path("s.csv").write_text("score,label\n.5,1\nhigh,0\n")
+    ran: Ran = invoke("replay", "s.csv")
+    assert ran.err.splitlines() == [
+        "error: score 'high' is not a finite number",
+        "  s.csv line 3",
+        "  drop the record or repair the model's output",
+    ]
+    assert ran.out == ""
