@@ -11,6 +11,7 @@ configuration or state, 128 + n for signal n.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from contextlib import contextmanager
@@ -53,9 +54,12 @@ def show(line: str, *, err: bool = False) -> None:
     typer.echo(printable(line), err=err)
 
 
+_PARTS = re.compile(r"; (?![^(]*\))")  # of a message, outside of brackets
+
+
 def show_error(message: str) -> None:
     """Print what is wrong, and below it where, and what to do."""
-    what, *rest = message.split("; ")
+    what, *rest = _PARTS.split(message)
     colour = sys.stderr.isatty() and not {"NO_COLOR"} & {*os.environ}
     head = f"error: {printable(what)}"
     if colour:

@@ -277,11 +277,11 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
         return [score_cell(means, name, first.labels) for name in names]
 
     screen = console(stderr=False)
-    rows = [] if first.raw is None else [["raw", *scores(first.raw), "", "", ""]]
+    rows = [] if first.raw is None else [["raw", *scores(first.raw), "", ""]]
     for name, one in found.items():
-        width, speed = number(one.mean_width), f"{one.events_per_second:,.0f}"
-        rows.append([name, *scores(one.calibrated), width, speed, _calibrated(one, screen)])
-    columns = ["", *names.values(), "interval width", "events / s", "calibrated"]
+        width = number(one.mean_width)
+        rows.append([name, *scores(one.calibrated), width, _calibrated(one, screen)])
+    columns = ["", *names.values(), "interval width", "calibrated"]
     _show_rows(title, columns, rows, screen)
     say(f"{first.observations:,} predictions and {first.labels:,} labels for each.")
     say_all(first.notes)

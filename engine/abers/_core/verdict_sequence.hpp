@@ -159,7 +159,8 @@ class VerdictSequence {
     for (const VerdictSequence* const one : many.subspan(1)) {
       whole.partitions_ += one->partitions_;
       whole.blocks_ += one->blocks_ - 1;
-      if (one->open_) whole.began_ = whole.open_ ? std::min(whole.began_, one->began_) : one->began_;
+      if (one->open_)
+        whole.began_ = whole.open_ ? std::min(whole.began_, one->began_) : one->began_;
       whole.open_ = whole.open_ || one->open_;
       if (one->held_) {
         const VerdictRecord shown = one->verdict();

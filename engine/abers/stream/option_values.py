@@ -156,6 +156,8 @@ def _number(option: Option, value: object) -> float:
 def _require_range(option: Option, value: float) -> None:
     """Refuse a number that is out of range."""
     least, most = option.least, option.most
+    if math.isnan(value):
+        raise RefusedValueError(Quoted(value), " is not a number; write one, without quotes")
     if least is not None and not (value > least if option.inner else value >= least):
         words = "more than " if option.inner else "at least "
         raise RefusedValueError(Quoted(value), f" is too small; write {words}", Quoted(least))

@@ -172,7 +172,7 @@ def _calibrator(v: OptionValues) -> Iterator[Problem]:
     if name in registry.names():
         yield _other_task(v)
         return
-    near = closest(name, registry.names())
+    near = closest(name, known)
     hint = ("; did you mean ", Quoted(near), "?") if near else ()
     words = (" is not one of ", *_listed(known, ", "), ", or ", Quoted("package.module:Class"))
     yield v.problem("calibrator", Quoted(name), *words, *hint)

@@ -130,7 +130,7 @@ def test_a_link_that_nobody_named_is_not_written(invoke: Invoke, folder: Path, n
     (folder / "abers.toml").write_text(CONFIG.format(**changed))
     ran = invoke("run", "abers.toml")
     assert ran.code == CONFIGURATION
-    assert f'{name}" is a link in the place of a derived name; remove it' in ran.err
+    assert f'{name}" is a link in the place of a derived name\n  remove it' in ran.err
     assert (folder / "theirs").read_text() == "kept"
     assert not (folder / "new.jsonl").exists()
 

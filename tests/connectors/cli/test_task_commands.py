@@ -256,11 +256,13 @@ def test_comparisons_of_other_tasks(invoke: Callable[..., Ran]) -> None:
     """The calibrators of the task are compared, and those of others refused."""
     ran = invoke("replay", "ChickWeights", "--compare", "ivapr", "--window=10")
     assert ran.code == 0, ran.err
-    assert re.search(r"in 95 +in 90 +in 80 +in 50 +mean +events *\n +CRPS( +%){4}", ran.out)
-    assert re.search(r"ivapr( +[\d.,-]+){7}", ran.out)
+    assert re.search(
+        r"in 95 +in 90 +in 80 +in 50 +interval *\n +CRPS( +%){4} +width +calibrated", ran.out
+    )
+    assert re.search(r"ivapr( +[\d.,-]+){6} ", ran.out)
     refused = invoke("replay", "ChickWeights", "--compare", "ivap")
     assert refused.code == 2
-    assert "'ivap' is not a calibrator of a regression task; these are ivapr" in refused.err
+    assert "'ivap' is not a calibrator of a regression task\n  these are ivapr" in refused.err
 
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "tasks.md"

@@ -150,7 +150,7 @@ def test_a_cut_file_is_a_clear_stop(tmp_path: Path, invoke: Invoke, reaction: st
     (tmp_path / "abers.toml").write_text(config + 'predictions = "out.jsonl"\n')
     ran = invoke("run", "abers.toml")
     assert ran.code == 1
-    assert "Error: in.jsonl.gz after line " in ran.err
+    assert "error: in.jsonl.gz after line " in ran.err
     assert "the compressed data is cut off or damaged" in ran.err
     assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl.gz", "abers.toml"}
 

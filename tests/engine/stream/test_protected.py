@@ -206,10 +206,13 @@ def test_which_probability_is_predicted(options: dict[str, Any], protected: bool
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"probability": "raw"}, "unknown probability 'raw'; use one of 'protected', 'merged'"),
-        ({"probability": "protected", "calibrator": "platt"}, "ivap, .*not for 'platt'"),
-        ({"probability": "protected", "calibrator": "a.b:C"}, "not for 'a.b:C'"),
-        ({"probability": "protected", "task": "regression"}, "not for 'ivapr'"),
+        ({"probability": "raw"}, "'raw' is not one of 'protected', 'merged'"),
+        ({"probability": "protected", "calibrator": "platt"}, "'ivap' or .*, not 'platt'"),
+        ({"probability": "protected", "calibrator": "a.b:C"}, "not 'a.b:C'"),
+        (
+            {"probability": "protected", "task": "regression"},
+            "does not support the task 'regression'",
+        ),
         ({"probability": "merged", "calibrator": "protected"}, "set calibrator='ivap'"),
     ],
     ids=str,

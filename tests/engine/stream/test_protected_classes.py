@@ -226,15 +226,15 @@ def test_many_classes(count: int, probability: Any) -> None:  # noqa: ANN401
     [
         (
             {"calibrator": "protected"},
-            "calibrator='protected' is for probabilities; set scores = 'probability'",
+            "calibrator: 'protected' needs probabilities; set scores='probability'",
         ),
         (
             {"probability": "protected", "scores": "logit"},
-            "probability='protected' is for probabilities; set scores = 'probability'",
+            "probability: 'protected' needs probabilities; set scores='probability'",
         ),
         (
             {"probability": "protected", "calibrator": "one-vs-one", "scores": "probability"},
-            "one-vs-rest, protected, not for 'one-vs-one'",
+            "'one-vs-rest' or 'protected', not 'one-vs-one'",
         ),
         (
             {"probability": "merged", "calibrator": "protected", "scores": "probability"},
@@ -242,9 +242,12 @@ def test_many_classes(count: int, probability: Any) -> None:  # noqa: ANN401
         ),
         (
             {"probability": "protected", "classes": (), "scores": "probability"},
-            r"classes=\(\) are not two or more different texts; list all",
+            "classes: must be two or more different classes",
         ),
-        ({"calibrator": "protected-classes"}, "did you mean 'protected'"),
+        (
+            {"calibrator": "protected-classes"},
+            "is not one of 'one-vs-rest', 'one-vs-one', 'protected'",
+        ),
     ],
     ids=str,
 )

@@ -169,7 +169,6 @@ def test_a_label_has_a_time_of_its_own() -> None:
         ("mixed", {"id": "a", "time": 5, "score": None, "label": ""}, 'no "score" and no "label"'),
         ("mixed", {"id": "", "time": 5, "score": 1}, 'no "id"'),
         ("mixed", {"id": "a", "score": 1.0}, 'no "time"'),
-        ("labels", {"id": "a", "time": 5, "score": 1.0}, 'no "label"'),
         ("labels", {"time": 5, "label": 1}, 'no "id"'),
         ("labelled", {"id": "a", "time": 5, "label": 1}, 'no "score"'),
     ],
@@ -183,6 +182,12 @@ def test_what_is_missing_is_named(kind: Kind, record: dict[str, Any], detail: st
         "--id or --time)"
     )
     assert message == f"the record has {detail}; {remedy}"
+
+
+@pytest.mark.parametrize("label", [{}, {"label": None}, {"label": ""}, {"label": math.nan}])
+def test_a_row_of_labels_without_a_label(label: dict[str, Any]) -> None:
+    """It has its own reason, by which a table is read on."""
+    assert refused({"id": "a", "time": 5} | label, "labels") == ("unlabelled", "no label yet")
 
 
 @pytest.mark.parametrize("empty", [None, "", math.nan])
