@@ -167,7 +167,7 @@ def test_an_input_that_was_replaced(folder: Path) -> None:
     (folder / "in.jsonl").write_text(lines("xyzuvw"))
     code, err = ran(folder)
     assert code == 78
-    assert "Error: input in.jsonl is not what was read before: its first 3 records differ; " in err
+    assert "error: input in.jsonl is not what was read before: its first 3 records differ\n" in err
     assert before == ((folder / "abers.state").read_bytes(), (folder / "out.jsonl").read_bytes())
     (folder / "in.jsonl").write_text(lines("abcd"))
     run_to_the_end(folder)
