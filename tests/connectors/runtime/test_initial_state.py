@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.connectors.conftest import in_a_line
 from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.streams import labels_of, observations, oracle
 from tests.connectors.keys import KEY
@@ -95,7 +96,7 @@ def test_an_initial_state_that_cannot_be_used(
     other = Served(broker, tmp_path, start)
     code, err = other.refused("--initial-state", "state")
     assert code == 78
-    assert "is a snapshot of a service; an initial state is what `abers replay" in err
+    assert "is a snapshot of a service; an initial state is what `abers replay" in in_a_line(err)
     for app in ("blue", "green"):
         SnapshotStore(str(tmp_path / "both"), app).save(0, 0, b"")
     code, err = other.refused("--initial-state", "both")
