@@ -9,12 +9,11 @@ import numpy as np
 
 from abers.arrow_values import require_pyarrow
 from abers.engines.model_stream import ModelStream
-from abers.exceptions import ParameterError, RecordError
+from abers.exceptions import RecordError
 from abers.stream.arrow_fields import models_and_times
 from abers.stream.arrow_tables import ArrowOutputs
 from abers.stream.columns import Events
 from abers.stream.settings import Settings
-from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +29,6 @@ __all__ = [
     "grouped_rows",
     "process_history",
     "require_fields",
-    "require_model_learners",
 ]
 
 CHUNK_ROWS = 1 << 19
@@ -91,7 +89,6 @@ def process_history(  # noqa: PLR0913 - two inputs, and options
     [1]
     """
     settings = settings or Settings()
-    require_model_learners(settings)
     streams: dict[str, ModelStream] = {}
     ended: set[str] = set()
     following = chunks(batches, chunk_rows)
@@ -122,15 +119,6 @@ def process_history(  # noqa: PLR0913 - two inputs, and options
 def require_fields(schema: pa.Schema, fields: FieldNames | None) -> None:
     """Raise a ParameterError if a table of this schema cannot be meant, as `Events.from_arrow`."""
     Events.from_arrow(schema.empty_table(), fields)
-
-
-def require_model_learners(settings: Settings) -> None:
-    """Raise a ParameterError if the learner is an object, which all models would share."""
-    if settings.learner is not None and not isinstance(settings.learner, str):
-        msg = f"learner={shown(settings.learner)} is an object that all models share, so outputs "
-        msg += "depend on their order; name it in the settings, such as learner='logistic', so "
-        msg += "that each model has its own"
-        raise ParameterError(msg)
 
 
 def chunks(batches: Iterable[pa.RecordBatch | pa.Table], rows: int) -> Iterator[pa.Table]:

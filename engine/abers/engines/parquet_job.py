@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from abers.engines.history import require_model_learners
 from abers.engines.history_files import file_system, list_files
 from abers.engines.parquet_tasks import ContentTask, ShardTask, SplitTask
 from abers.engines.part_files import HistoryTotals
@@ -46,7 +45,6 @@ def run_parquet_job(  # noqa: PLR0913 - the parameters of both engines
 ) -> HistoryTotals:
     """Process a history by an engine that runs tasks; see `abers.engines.dask.process_parquet`."""
     settings = settings or Settings()
-    require_model_learners(settings)
     if type(shards) is not int or shards < 1:
         msg = f"shards={shards!r} is not a whole number of at least 1; leave it out for {SHARDS}"
         raise ParameterError(msg)

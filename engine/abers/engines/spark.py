@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers.arrow_values import require_pyarrow
-from abers.engines.history import process_history, require_fields, require_model_learners
+from abers.engines.history import process_history, require_fields
 from abers.engines.libraries import require_library
 from abers.stream.arrow_fields import needed_columns
 from abers.stream.arrow_tables import ArrowRows
@@ -82,7 +82,6 @@ def process_frame(
     functions = require_library("pyspark.sql.functions", "spark")
     types = require_library("pyspark.sql.pandas.types", "spark")
     settings = settings or Settings()
-    require_model_learners(settings)
     frame = frame.select(*needed_columns(frame.columns, fields))
     require_fields(types.to_arrow_schema(frame.schema), fields)
     model = _model(functions, frame, fields)

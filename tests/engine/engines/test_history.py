@@ -168,13 +168,6 @@ def test_a_model_that_comes_back_is_refused() -> None:
         [*process_history(table_of(rows).to_batches(1), consecutive=True, chunk_rows=1)]
 
 
-def test_a_shared_learner_is_refused() -> None:
-    """A learner that is an object is an error that says to name it."""
-    settings = Settings(learner=object())  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="name it in the settings"):
-        [*process_history([history(10, 1)], settings)]
-
-
 def test_rows_that_are_no_events_stop_no_model() -> None:
     """A label before its observation, and a row without a time, are dead letters with the model."""
     rows: list[dict[str, Any]] = [

@@ -6,7 +6,6 @@ import pickle
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -279,9 +278,3 @@ def test_no_files_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     with pytest.raises(ParameterError, match="has no files that end in"):
         process(tmp_path / "data", tmp_path / "out")
-
-
-def test_a_shared_learner_is_refused(tmp_path: Path) -> None:
-    """A learner that is an object is an error before any task."""
-    with pytest.raises(ParameterError, match="name it in the settings"):
-        process("nowhere", tmp_path, settings=Settings(learner=np.random))  # type: ignore[arg-type]
