@@ -60,7 +60,7 @@ def test_what_a_field_says() -> None:
             'a.word: "logits" is not one of "any", "logit"; did you mean "logit"?',
         ),
         ("share", 1, "a.share: 1 is too large; write less than 1.0"),
-        ("share", float("nan"), "a.share: NaN is too small; write more than 0.0"),
+        ("share", float("nan"), "a.share: NaN is not a number; write one, without quotes"),
         ("names", "ab", 'a.names: "ab" is not a list; write ["ab"]'),
         ("names", ["a", 5], "a.names.1: 5 is not a string; put it in quotes"),
         ("size", 0, "a.size: 0 is too small; write at least 1"),
