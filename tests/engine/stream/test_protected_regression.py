@@ -251,7 +251,7 @@ def test_what_is_too_large_to_wait_holds_no_lane() -> None:
         ({"base_weight": 0.0}, "base_weight: 0.0 is too small; write more than 0.0"),
         ({"base_weight": 1.0}, "base_weight: 1.0 is too large"),
         ({"base_weight": 1}, "base_weight: 1 is too large"),
-        ({"base_weight": math.nan}, "base_weight: nan is too small"),
+        ({"base_weight": math.nan}, "base_weight: nan is not a number"),
     ],
     ids=str,
 )
