@@ -191,7 +191,7 @@ def test_no_event() -> None:
     p = processor()
     p.process(obs("a"))
     wrong: Any = "a"
-    with pytest.raises(ParameterError, match="no Observation and no Label"):
+    with pytest.raises(ParameterError, match="is neither an Observation nor a Label"):
         p.process(wrong)
     assert p.waiting == (1, 0)
 

@@ -345,7 +345,7 @@ def test_models_have_trackers_of_their_own() -> None:
         ({"coverage": 0.0}, "coverage: 0.0 is too small; write more than 0.0"),
         ({"coverage": 1.0}, "coverage: 1.0 is too large"),
         ({"coverage": 1}, "coverage: 1 is too large"),
-        ({"coverage": math.nan}, "coverage: nan is too small"),
+        ({"coverage": math.nan}, "coverage: nan is not a number"),
         ({"coverage": "0.5"}, "coverage: '0.5' is not a number"),
     ],
     ids=str,

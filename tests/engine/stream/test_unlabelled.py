@@ -202,15 +202,15 @@ def test_every_observation_is_learned_exactly_once(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"unlabelled": 2}, r"unlabelled=2 is not among \[0, 1\]; name one of them"),
-        ({"unlabelled": True}, "unlabelled=True is not among"),
-        ({"unlabelled": "0"}, "unlabelled='0' is not among"),
+        ({"unlabelled": 2}, r"unlabelled: 2 is not among \[0, 1\]; name one of them"),
+        ({"unlabelled": True}, "unlabelled: True is not among"),
+        ({"unlabelled": "0"}, "unlabelled: '0' is not among"),
         (
             {"task": "multiclass", "classes": ("cat", "dog"), "unlabelled": "owl"},
-            r"unlabelled='owl' is not among \['cat', 'dog'\]",
+            r"unlabelled: 'owl' is not among \['cat', 'dog'\]",
         ),
         ({"task": "regression", "unlabelled": 0}, "is a class, and labels are numbers"),
-        ({"label_timeout": 0}, "needs a label_timeout above 0"),
+        ({"label_timeout": 0}, "needs label_timeout above 0"),
     ],
 )
 def test_no_label_of_the_task(options: dict[str, Any], message: str) -> None:
