@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -135,7 +136,7 @@ class View(Struct, frozen=True):
     def wrong_by(self) -> float:
         """Number of labels by which both halves are off at least, together; all without halves."""
         halves = [row for row in self.rows if row.key in {"lower", "upper"}] or self.main
-        return sum(distance(row) * row.labels / 100.0 for row in halves)
+        return fsum(distance(row) * row.labels / 100.0 for row in halves)
 
 
 def distance(row: Row) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -81,13 +82,19 @@ class Losses(NamedTuple):
 
 
 def added(many: Sequence[Any]) -> Any:  # noqa: ANN401 - numbers, in lists and tuples
-    """Add up numbers that stand in lists and tuples of the same form."""
+    """Add up numbers that stand in lists and tuples of the same form, rounded once.
+
+    Examples
+    --------
+    >>> added([[0.1, 1], [0.2, 2], [0.3, 3]])
+    [0.6, 6]
+    """
     first = many[0]
     if len(many) == 1:
         return first
     if isinstance(first, list | tuple):
         return [added(column) for column in zip(*many, strict=True)]
-    return sum(many)
+    return fsum(many) if isinstance(first, float) else sum(many)
 
 
 def counts_of(many: Sequence[tuple[int, int, int, int, int]]) -> Counts:
