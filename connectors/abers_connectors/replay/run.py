@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BaseRun",
     "DeadLetterLimit",
-    "RefusedRecordError",
     "Run",
+    "UnreadableRecordError",
     "WorkerNumbers",
     "at_once",
     "bad_record",
@@ -54,7 +54,7 @@ def row_types(settings: Settings) -> dict[str, type[msgspec.Struct]]:
     }
 
 
-class RefusedRecordError(RecordError):
+class UnreadableRecordError(RecordError):
     """A bad record that stops a run."""
 
     def __init__(self, where: str, detail: str) -> None:
@@ -186,7 +186,7 @@ class BaseRun(ABC):
 
     def _write_dead(self, records: Sequence[DeadLetterRecord]) -> None:
         if records and self._limit.stop:
-            raise RefusedRecordError(records[0].where, records[0].detail)
+            raise UnreadableRecordError(records[0].where, records[0].detail)
         self.dead.update(one.reason for one in records)
         self._write("dead_letters", records)
 

@@ -65,8 +65,8 @@ def test_it_is_drawn_and_goes_on(browser: Browser, worked: Worked, url: str) -> 
 def test_a_reader_keeps_what_is_open(browser: Browser) -> None:
     """Folds, the choice, focus and scroll stay while numbers change, and after a reload."""
     worked = Worked()
-    rows = drifting(8_000)
-    worked.learn(*rows[:7_900], batch=500)
+    rows = drifting(16_000)
+    worked.learn(*rows[:14_000], batch=500)
     with (
         serving(HttpSection(port=0), None, worked.feed) as url,
         opened(browser, url) as (page, noted),
@@ -79,9 +79,9 @@ def test_a_reader_keeps_what_is_open(browser: Browser) -> None:
         page.evaluate("scrollTo(0, 400)")
         page.evaluate("window.kept = document.getElementById('scores')")
         answers = page.locator("#answers").inner_text()
-        worked.learn(*rows[7_900:], batch=50)
+        worked.learn(*rows[14_000:], batch=50)
         worked.tick()
-        expect(page.locator("#strip dd").first).to_have_text("8,000", timeout=PATIENCE)
+        expect(page.locator("#strip dd").first).to_have_text("16,000", timeout=PATIENCE)
         assert page.locator("#answers").inner_text() != answers
         assert page.evaluate("window.kept === document.activeElement.parentElement")
         assert page.evaluate("scrollY") >= 400  # more if something above has grown
@@ -152,7 +152,7 @@ def test_an_alarm(browser: Browser) -> None:
     ):
         ready(page)
         worked.tick()
-        expect(page.locator("#model .word")).to_have_text("Undecided", timeout=PATIENCE)
+        expect(page.locator("#model .word")).to_have_text("Yes", timeout=PATIENCE)
         assert page.locator("[role=alert]").count() == 0
         assert page.title() == "a stream · abers live"
         worked.learn(*rows[CHANGE:], batch=500)
