@@ -246,7 +246,7 @@ def test_dead_letters_lie_beside_the_predictions(
     stage.configure('[output]\non_bad_record = "stop"')
     ran = invoke("replay", "abers.toml", "--output", "other.jsonl")
     assert ran.code == 1
-    assert re.search(r"labels-\w+\[1\]@\d+\n  write one JSON object a record", ran.err)
+    assert re.search(r"labels-\w+\[1\]@\d+: .*\n  write one JSON object a record", ran.err)
     assert not (stage.folder / "other.jsonl").exists()
     broker.produce(stage.topics["labels"], [Message(b"{nope", b"k", 1, START)] * 500)
     stage.configure("[output]\nmax_dead_letter_ratio = 0.1")

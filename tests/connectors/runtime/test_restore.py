@@ -39,7 +39,9 @@ def test_a_restore_of_known_topics(ids: tuple[str, ...], tmp_path: Path) -> None
 def test_a_restore_of_another_topic(tmp_path: Path) -> None:
     """A state that has read another topic is refused, and both ids are named."""
     restoring = restorer(Log(0, 1, BATCH), SnapshotStore(str(tmp_path), "app"), print)
-    with pytest.raises(StateError, match=r"the state has read.* was another id.*id of observations"):
+    with pytest.raises(
+        StateError, match=r"the state has read.* was another id.*id of observations"
+    ):
         restoring.restore(0, kept("another id"), still)
 
 
