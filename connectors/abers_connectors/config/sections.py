@@ -151,7 +151,7 @@ class StateSection(Section, frozen=True, kw_only=True):
     shared: Annotated[
         bool,
         key(
-            "With [kafka]: whether all processes of the application, on whatever machine, share "
+            "With [kafka]: whether all processes of the application, on any machine, share "
             "these snapshots.",
             "Only then is the changelog trimmed to what the retained snapshots need.",
         ),

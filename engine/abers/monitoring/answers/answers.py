@@ -64,7 +64,7 @@ class Answers(Struct, frozen=True, kw_only=True):
     and the tenths.
 
     **Guarantee.** The probability that any range of a view in a window ever misses the truth is at
-    most 5 %, at whatever time the window is read. It is for each window, and not for all of them
+    most 5 %, at any time the window is read. It is for each window, and not for all of them
     together. The truth of a group is the mean true probability over its labels, given all forecasts
     up to each and the labels of all predictions before it. Predictions without a label are left
     out, which is valid only if being without a label does not depend on the label. The ranges of
