@@ -28,8 +28,8 @@ from abers_connectors.exit_codes import (
     refusal,
     sentences,
     show,
+    show_error,
 )
-from abers_connectors.printable import printable
 
 __all__ = ["app", "main"]
 
@@ -50,7 +50,8 @@ def main() -> None:
         app(prog_name="abers")
     except OSError as error:
         drop_output()
-        sys.exit(printable(f"error: {refusal(error)}"))
+        show_error(refusal(error))
+        sys.exit(FAILURE)
 
 
 def _show_version(*, wanted: bool) -> None:
