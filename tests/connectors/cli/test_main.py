@@ -75,6 +75,16 @@ def test_help_names_every_choice(invoke: Invoke) -> None:
     assert [name for name in known if name not in shown] == []
 
 
+def test_help_has_the_declared_sentences(invoke: Invoke) -> None:
+    """The help of a flag that is also a key begins with the sentence that the key has."""
+    from abers_connectors.config.options import options  # noqa: PLC0415
+
+    shown = " ".join(invoke("replay", "--help").out.split()).replace("- ", "-")
+    flags = [one for one in options().values() if one.flag]
+    sentences = {one.flag: one.sentence.replace("`input.timezone`", "--timezone") for one in flags}
+    assert [flag for flag, one in sentences.items() if one.replace("- ", "-") not in shown] == []
+
+
 def test_help_groups_options(invoke: Invoke) -> None:
     """The help of replay has a section for each group of options, the general ones last."""
     shown = invoke("replay", "--help").out

@@ -82,6 +82,7 @@ def test_it_is_written_from_the_declarations() -> None:
     """Example and documentation are what the declarations of the options say."""
     assert EXAMPLE.read_text() == option_pages.example(), REMEDY
     assert option_pages.PAGE.read_text() == option_pages.page(), REMEDY
+    assert option_pages.FLAGS.read_text() == option_pages.flags(), REMEDY
 
 
 def test_it_has_every_key() -> None:
