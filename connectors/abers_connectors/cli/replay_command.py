@@ -124,8 +124,8 @@ def replay(  # noqa: PLR0913 - the options of the command
         declared_option(
             "--learner",
             more="For data sets. Classes: bayes, forest, logistic (default for two), softmax "
-            "(default for several), tree. Numbers: forest, linear (default), tree. Or the full name "
-            "of a river class.",
+            "(default for several), tree. Numbers: forest, linear (default), tree. Or the full "
+            "name of a river class.",
         ),
     ] = None,
     calibrator: Annotated[

@@ -42,8 +42,8 @@ DelayOption = Annotated[
     str | None,
     declared_option(
         "--delay",
-        more="N further observations of its model (default 50), or a duration of event time such "
-        'as "6h" or "7d". A column of label times needs none.',
+        more='N further observations of its model (default 50), or a duration such as "6h" or "7d" '
+        "of event time. A column of label times needs none.",
     ),
 ]
 SinceOption = Annotated[
