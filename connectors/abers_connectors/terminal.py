@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Watched",
     "console",
+    "ink",
     "logged",
     "say",
     "say_all",
@@ -99,6 +100,14 @@ class _RaisingConsole(Console):
 def console(*, stderr: bool = True) -> Console:
     """Return a console for standard error, or else for standard output."""
     return _RaisingConsole(stderr=stderr, highlight=False)
+
+
+def ink(*, stderr: bool = True) -> Ink:
+    """Return how text is written to standard error, or else to standard output."""
+    screen = console(stderr=stderr)
+    colour = screen.color_system is not None and not screen.no_color
+    unicode = screen.encoding.startswith("utf")
+    return Ink(min(screen.width, _WIDEST), colour=colour, unicode=unicode)
 
 
 def say(message: str) -> None:

@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from abers_connectors.config.options import OF_SETTINGS, SECTIONS, options
-from abers_connectors.config.units import short_duration
-from abers_connectors.config.value_types import read_span
+from abers_connectors.config.written_values import written_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +69,6 @@ INTROS = {
 # Sections that change what is run, and keys of topics in other sections, are only shown.
 SHOWN = {"learner", "kafka", "kafka.security", "schema_registry", "http", "telemetry"}
 SHOWN_KEYS = {"state.shared", "state.retain"}
-_LONG = 10_000  # whole numbers with separators
 IN_FORCE = {"input.observations", "input.format"}  # though they have no default
 
 
@@ -100,21 +97,7 @@ def _lines(one: Option) -> Iterator[str]:
     unset = not isinstance(one.default, bool | int | float | str | tuple) or one.default == ""
     shown = section in SHOWN or one.key in SHOWN_KEYS or (unset and one.key not in IN_FORCE)
     value = one.example if unset else one.default
-    yield f"{'# ' if shown else ''}{name} = {_toml(one, value)}\n"
-
-
-def _toml(one: Option, value: Any) -> str:  # noqa: ANN401 - of any option
-    """Return a value as TOML has it."""
-    if isinstance(value, dict):
-        return (
-            "{" + ", ".join(f"{name} = {json.dumps(inner)}" for name, inner in value.items()) + "}"
-        )
-    if type(value) is not int:
-        return json.dumps(value)
-    is_span = one.unit == "ms" or one.read is read_span
-    return (
-        f'"{short_duration(value)}"' if is_span else f"{value:_}" if value >= _LONG else str(value)
-    )
+    yield f"{'# ' if shown else ''}{name} = {written_value(one, value)}\n"
 
 
 def table() -> str:
