@@ -68,7 +68,7 @@ _REST = {
     "late_events": "behind by more than limits.allowed_lateness, still used",
     "ahead_events": "ahead by more than limits.max_jump, still used",
     "assumed": "labels that did not come, taken as input.unlabelled",
-    "expired": "unmatched observations, after limits.label_timeout",
+    "expired": "observations without a label",
     "evicted": "oldest observations, removed beyond limits.max_pending or max_bytes",
     "evicted_labels": "oldest early labels, removed beyond limits.max_early or max_bytes",
     "forgotten": "finished ids beyond limits.dedup_max_ids or max_bytes",
@@ -341,6 +341,8 @@ def show_outputs(summary: Summary, outputs: Mapping[str, str]) -> None:
         else:
             say(f"The {name} are in {path}.")
     rest = {name: count for name, count in summary.counters.items() if name in _REST}
+    if rest.get("expired", 0) <= summary.unlabelled:  # a note counts these
+        rest.pop("expired", None)
     for name, count in rest.items():
         say(f"{name.replace('_', ' ')}: {count:,} ({_REST[name]})")
 

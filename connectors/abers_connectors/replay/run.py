@@ -190,6 +190,15 @@ class BaseRun(ABC):
         self.dead.update(one.reason for one in records)
         self._write("dead_letters", records)
 
+    def _end_waits(self) -> None:
+        """At the end of all there is, let no observation wait for a label, but for assumed ones.
+
+        The answers about later rows wait for it.
+        """
+        for one in self.processors:
+            if one.settings.unlabelled is None:
+                self._report_alarms(one.process_batch(one.waits()))
+
     def _report_alarms(self, outputs: Outputs) -> None:
         for _, alarm in outputs.alarms:
             self.alarms.append(AlarmRecord.of(alarm))
@@ -241,6 +250,8 @@ class Run(BaseRun):
                 self._save()
                 saved = self.records
             yield self.records
+        if self._state is None:
+            self._end_waits()
         self._save()
 
     def _process_batch(self, batch: Batch) -> None:
