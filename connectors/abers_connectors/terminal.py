@@ -106,10 +106,17 @@ def say(message: str) -> None:
     console().print(printable(message), markup=False, soft_wrap=True)
 
 
+def say_wrapped(message: str) -> None:
+    """Print a sentence, on a terminal within its width."""
+    screen = console()
+    width = min(screen.width, _WIDEST)
+    screen.print(printable(message), markup=False, soft_wrap=not screen.is_terminal, width=width)
+
+
 def say_all(messages: Iterable[str]) -> None:
-    """Print sentences, a line each."""
+    """Print sentences, each from a new line on."""
     for message in messages:
-        say(message)
+        say_wrapped(message)
 
 
 @contextmanager
@@ -199,16 +206,9 @@ def show_input(
     """Print the rows of an input, which column is what, and what is assumed of it."""
     late = "" if delay is None or delay == Lateness() else f"; labels {delay}"
     if columns is not None:
-        _say_wrapped(f"{title}: {counted(summary.observations, 'row')}. {columns}{late}")
+        say_wrapped(f"{title}: {counted(summary.observations, 'row')}. {columns}{late}")
     for note in notes:
-        _say_wrapped(note)
-
-
-def _say_wrapped(message: str) -> None:
-    """Print a sentence, on a terminal within its width."""
-    screen = console()
-    width = min(screen.width, _WIDEST)
-    screen.print(printable(message), markup=False, soft_wrap=not screen.is_terminal, width=width)
+        say_wrapped(note)
 
 
 def show_document(document: Document, detail: Detail = "usual", *, stderr: bool = False) -> None:
