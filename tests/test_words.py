@@ -43,7 +43,7 @@ def checked(path: Path, text: str) -> subprocess.CompletedProcess[str]:
         ("194 came where 286 were expected\n", "promised"),
         ("it is armed again\n", "counts anew"),
         ("the methods, and who is trusted\n", "weights"),
-        ("it holds however often one looks\n", "however often you look"),
+        ("it holds however often one reads\n", "however often you look"),
         ("being without a label costs nothing\n", "lack of a label"),
         ("sending it again is vain\n", "useless"),
     ],
