@@ -150,6 +150,7 @@ def sampled(source: Source, settings: Settings) -> Sample:
     rows: list[SampleRow] = []
     records, mistake = 0, None
     processor = Processor(settings, outcomes=False)
+    processor.front = "toml"
     try:
         for batch in source.batches():
             dead = _dead(batch, processor)

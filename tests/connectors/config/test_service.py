@@ -247,12 +247,12 @@ def test_meaning() -> None:
         "Runs": [
             "as abers, instance 0; by librdkafka; group protocol classic",
             (
-                "starts at the earliest records, or at its committed offsets; lost records stop the "
-                "run"
+                "starts at the earliest records, or at its committed offsets; lost records stop "
+                "the run"
             ),
             (
-                "state in the changelog, and snapshots in s3://bucket/abers shared by all machines: "
-                "the last 2, one every 1,000 records"
+                "state in the changelog, and snapshots in s3://bucket/abers shared by all "
+                "machines: the last 2, one every 1,000 records"
             ),
         ],
         "Serves": ["page, health and metrics at http://[::1]:8090"],
@@ -493,25 +493,31 @@ MISTAKES = {
         '"SASL_SSL"; did you mean "SSL"?'
     ),
     "kafka.security.cafile = 'ca.pem'": (
-        'kafka.security.cafile: applies only to TLS; set protocol = "SSL" or "SASL_SSL", or '
+        'kafka.security.cafile: applies only to TLS; set kafka.security.protocol = "SSL" or '
+        '"SASL_SSL", or '
         "remove it"
     ),
     "kafka.security.check_hostname = false": (
-        'kafka.security.check_hostname: applies only to TLS; set protocol = "SSL" or '
+        'kafka.security.check_hostname: applies only to TLS; set kafka.security.protocol = "SSL" '
+        "or "
         '"SASL_SSL", or remove it'
     ),
     "kafka.security = {protocol = 'SSL', keyfile = 'k.pem'}": (
         "kafka.security.keyfile: needs a certificate; set kafka.security.certfile"
     ),
     "kafka.security = {protocol = 'SSL', username = 'u'}": (
-        'kafka.security.username: applies only to SASL; set protocol = "SASL_SSL", or remove it'
+        "kafka.security.username: applies only to SASL; set kafka.security.protocol = "
+        '"SASL_SSL", or remove it'
     ),
     "kafka.security = {protocol = 'SASL_SSL', username = 'u'}": (
-        'kafka.security.mechanism: is missing; protocol "SASL_SSL" needs one, such as '
+        'kafka.security.mechanism: is missing; kafka.security.protocol = "SASL_SSL" needs one, '
+        "such as "
         '"SCRAM-SHA-512"'
     ),
     "kafka.security = {protocol = 'SASL_SSL', mechanism = 'PLAIN'}": (
-        'kafka.security.username: is missing; mechanism "PLAIN" needs one, such as "abers"'
+        'kafka.security.username: is missing; kafka.security.mechanism = "PLAIN" needs one, such '
+        "as "
+        '"abers"'
     ),
     (
         "kafka = {client = 'kafka-python', security = {protocol = 'SASL_SSL', "
@@ -521,7 +527,8 @@ MISTAKES = {
         "remove it"
     ),
     "kafka.security = {protocol = 'SSL', token_file = 't'}": (
-        'kafka.security.token_file: applies only to SASL; set protocol = "SASL_SSL", or remove it'
+        "kafka.security.token_file: applies only to SASL; set kafka.security.protocol = "
+        '"SASL_SSL", or remove it'
     ),
     "kafka.security = {protocol = 'SSL', key_password_file = 'p'}": (
         "kafka.security.key_password_file: needs a certificate; set kafka.security.certfile"
@@ -550,8 +557,9 @@ MISTAKES = {
         'kafka.security.aws_region: applies only to "AWS_MSK_IAM"; remove it'
     ),
     "kafka.security = {protocol = 'SASL_SSL', mechanism = 'AWS_MSK_IAM'}": (
-        'kafka.security.aws_region: is missing; mechanism "AWS_MSK_IAM" needs one, such as '
-        '"eu-west-1"'
+        'kafka.security.aws_region: is missing; kafka.security.mechanism = "AWS_MSK_IAM" needs '
+        "one, "
+        'such as "eu-west-1"'
     ),
     (
         "kafka.security = {protocol = 'SASL_PLAINTEXT', mechanism = 'AWS_MSK_IAM', "
