@@ -293,7 +293,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         if delays is not None:
             require_table_alone("delays", options)
     with sentences():
-        plan = plan_replay(options)
+        plan = plan_replay(options, writes=delays is None)
     parameter = CONFIG if options.configured and compare is None else USAGE
     with sentences(parameter):
         from abers_connectors import terminal

@@ -369,6 +369,31 @@ def test_a_table_of_delays(invoke: Invoke, file: Path) -> None:
     ]
 
 
+def test_delays_of_a_configuration(invoke: Invoke, file: Path, tmp_path: Path) -> None:
+    """Each delay replaces that of the configuration; its outputs and its state stay as they are."""
+    file.rename(tmp_path / "s.csv")
+    (tmp_path / "c.toml").write_text(
+        "input = {observations = 's.csv', delay = 7, fields = {time = 'row'}}\n"
+        "output.predictions = 'p.csv'\nstate.path = 'kept'\n"
+    )
+    ran = invoke("replay", "c.toml", "--delays", "0,2", "--json")
+    assert ran.code == 0, ran.err
+    assert [*msgspec.json.decode(ran.out)] == ["0 observations late", "2 observations late"]
+    assert {one.name for one in tmp_path.iterdir()} == {"s.csv", "c.toml"}
+
+
+def test_a_flag_that_does_not_fit_a_configuration(invoke: Invoke, tmp_path: Path) -> None:
+    """A mistake of a flag is said as the flag is written, and one of the file as its key."""
+    (tmp_path / "c.toml").write_text("input = {observations = 's.csv', percent = 5}\n")
+    ran = invoke("replay", "c.toml", "--window", "0", "--support", "0", "1")
+    assert ran.code == 78
+    assert sorted(in_a_line(ran.err).splitlines()) == [
+        'error: --support: applies only to the task "regression"; leave it out',
+        "error: --window: 0 is too small; write at least 1",
+        "error: c.toml: input.percent: 5 is not a boolean; write true or false, without quotes",
+    ]
+
+
 def test_options_reach_the_calibrator(invoke: Invoke, tmp_path: Path) -> None:
     """Delay and window decide how many labels are kept at each prediction."""
     (tmp_path / "scores.csv").write_text("score,label\n" + "0.5,1\n" * 6)
