@@ -257,7 +257,7 @@ def test_expired_rows_that_a_note_counts_are_counted_once(
 ) -> None:
     """Rows without a label have a note of their own."""
     found = summary(counters={"expired": 3})
-    show_outputs(msgspec.structs.replace(found, unlabelled=3), {})
+    show_outputs(msgspec.structs.replace(found, unlabelled=3), {}, "toml")
     assert capsys.readouterr().err == ""
 
 

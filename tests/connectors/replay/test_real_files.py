@@ -264,7 +264,7 @@ def test_a_flag_that_topics_have_no_use_for(invoke: Invoke) -> None:
     )
     ran: Ran = invoke("replay", "k.toml", "--delay", "5")
     assert (ran.code, ran.out) == (78, "")
-    assert "input.delay: applies only to files" in ran.err
+    assert "--delay: applies only to files" in ran.err
 
 
 def test_predictions_are_not_written_unasked(invoke: Invoke) -> None:
