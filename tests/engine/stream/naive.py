@@ -226,13 +226,13 @@ class Aged:
 
     def advance(self, clock: int) -> None:
         """Let labels teach that are old enough by the clock: no observation expires."""
-        self._model.step(EXPIRE, 0.0, 0.0, math.nan, -1, 0, clock)
+        self._model.step(EXPIRE, [0.0], 0.0, math.nan, -1, 0, clock)
 
     def predict_one(
         self, score: float, time: float = math.nan, *, number: int, moment: int, clock: int
     ) -> Answer:
         """Predict."""
-        found = self._model.step(PREDICT, score, 0.0, time, number, moment, clock)
+        found = self._model.step(PREDICT, [score], 0.0, time, number, moment, clock)
         assert found is not None
         return Answer(*found[0])
 
@@ -247,11 +247,11 @@ class Aged:
         time: float = math.nan,
     ) -> None:
         """Take a label."""
-        assert self._model.step(LEARN, score, label, time, number, moment, clock) is not None
+        assert self._model.step(LEARN, [score], label, time, number, moment, clock) is not None
 
     def expire_one(self, number: int) -> None:
         """Stop waiting for a label."""
-        self._model.step(EXPIRE, 0.0, 0.0, math.nan, number, 0, NO_CLOCK)
+        self._model.step(EXPIRE, [0.0], 0.0, math.nan, number, 0, NO_CLOCK)
 
 
 class Naive:

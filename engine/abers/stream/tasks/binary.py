@@ -23,10 +23,8 @@ from abers.calibration import (
 from abers.calibration.protected import protection
 from abers.calibration.raw_probability import logistic
 from abers.exceptions import ScoreError
-from abers.forgetting import Forgetting
 from abers.monitoring import BinaryForecasts, ScoredRows
 from abers.stream.events import Outcome, Prediction
-from abers.stream.setting_rules import FORGETTING
 from abers.stream.tasks.base import Task
 from abers.validation import shown
 
@@ -35,14 +33,13 @@ if TYPE_CHECKING:
 
     from abers._core import Model
     from abers.arrays import Floats
+    from abers.forgetting import Forgetting
     from abers.stream.column_types import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
 
 __all__ = ["PARTS", "BinaryTask"]
-
-_LEAST_WAIT = 4_096  # predictions
 
 PARTS: Mapping[str, Callable[[Any], Sequence[Any]]] = {
     "probability": lambda p: (p, p, p),
@@ -70,21 +67,17 @@ class BinaryTask(Task):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._answer = self._kind.capabilities.answer
-        # What expires holds nothing back, so the wait bounds only how many labels are kept.
-        self._wait = max(settings.max_pending, _LEAST_WAIT)
-        self._age = -1 if self.learn_after is None else self.learn_after
         self.stateful |= self._kind is VennAbers  # labels are taught in an order of predictions
         self._smallest = 0.0 if self.probabilities else -sys.float_info.max
         self._largest = 1.0 if self.probabilities else sys.float_info.max
 
     def native(self) -> tuple[Model, Forgetting] | None:
         """Return an empty model and its rule, if calibrators are the merged or the protected."""
-        rule = Forgetting(*map(self._options.get, FORGETTING))
+        rule = self._rule
         if self._kind is VennAbers:
-            return core.VennAbersModel(sets.empty(rule), self._wait, self._age), rule
+            return core.VennAbersModel(sets.empty(rule), *self._teaching.values()), rule
         if self._kind is ProtectedVennAbers:
-            given = {name: one for name, one in self._options.items() if name not in FORGETTING}
-            return protection(rule, **given, wait=self._wait, age=self._age), rule
+            return protection(rule, **self._protected, **self._teaching), rule
         return None
 
     def score(self, given: object, id_: str) -> float | list[float]:

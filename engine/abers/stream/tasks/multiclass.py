@@ -14,7 +14,8 @@ import numpy as np
 
 from abers import validation
 from abers.arrays import EXPIRE, PREDICT
-from abers.calibration import OneVsOne
+from abers.calibration import OneVsOne, ProtectedMultiClass
+from abers.calibration.protected_classes import class_protection
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
 from abers.monitoring.class_columns import class_bets, class_outcomes
@@ -24,7 +25,9 @@ from abers.stream.tasks.rows import by_name, dicts
 from abers.validation import shown
 
 if TYPE_CHECKING:
+    from abers._core import Model
     from abers.arrays import Floats
+    from abers.forgetting import Forgetting
     from abers.stream.column_types import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
@@ -63,6 +66,13 @@ class MultiClassTask(Task):
         self.prediction_width = 3 * len(self._classes)
         most = max(2, len(self._classes))
         self._options |= {"classes": self._classes, "max_classes": most}
+
+    def native(self) -> tuple[Model, Forgetting] | None:
+        """Return an empty model and its rule, if calibrators are the protected ones."""
+        if self._kind is not ProtectedMultiClass:
+            return None
+        rule, count = self._rule, len(self._classes)
+        return class_protection(rule, count, **self._protected, **self._teaching), rule
 
     def score(self, given: object, id_: str) -> list[float]:
         """Return the scores of an observation, which are finite and by class; one left out is 0."""
