@@ -106,7 +106,7 @@ class OneSet {
   SharedSet set_;
 };
 
-// A step has a score for each fold, and the fold of the observation, whose set alone learns it.
+// A step has a score for each fold, and the fold of the observation; the set of that learns it.
 class FoldSets {
  public:
   using Methods = abers::Methods;

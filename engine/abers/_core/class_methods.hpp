@@ -68,7 +68,7 @@ class ClassMethods {
   std::size_t kept() const { return (kCount + kFeatures) * classes_; }
   Kept blank() const { return Kept(kept()); }
 
-  // A new class, of which nothing was seen.
+  // A new class; nothing was seen of it.
   void grow() {
     ++classes_;
     room_.resize(classes_);

@@ -182,7 +182,7 @@ class Protection final : public Model {
   }
 
   Scores scores_;
-  std::int64_t positives_ = 0;  // labels 1 among those that the sets learned
+  std::int64_t positives_ = 0;  // those of label 1 that the sets learned
   Pool mixture_;
   Learner learner_;
   std::vector<double> unseen_;  // a forecast that nobody reads

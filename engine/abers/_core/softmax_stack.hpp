@@ -32,7 +32,7 @@ inline void softmax(double* z, std::size_t classes) {
   for (std::size_t c = 0; c < classes; ++c) z[c] /= total;
 }
 
-// Rows of `stride` features, a class each, of which the first D count.
+// Rows of `stride` features, a class each; the first D count.
 struct ClassFeatures {
   const double* first;
   std::size_t classes, stride;

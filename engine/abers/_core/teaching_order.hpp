@@ -58,7 +58,7 @@ class TeachingOrder {
     weigh();
   }
 
-  // A class more, of which no label came.
+  // A class more; no label of it came yet.
   void grow() { delays_.emplace_back(); }
 
   // A row was predicted; numbers ascend. Appends the rows that are taught now, as all that follow.

@@ -1,4 +1,4 @@
-"""What calibrators share whose sets and mixture of methods run in one model of the core."""
+"""What calibrators share with sets and a mixture of methods in one model of the core."""
 
 from __future__ import annotations
 
