@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +61,7 @@ class MultiClassTask(Task):
         self._classes = settings.classes
         several = len(settings.classes) <= _MOST_VERDICTS
         self._verdict_classes = settings.classes if several else ()
+        self._row = itemgetter(*settings.classes)  # of a dict: the values in order
         self._numbers = {name: number for number, name in enumerate(settings.classes)}
         # The score of a pair is a share of two scores, which must not be negative.
         self._nonnegative = self.probabilities or issubclass(self._kind, OneVsOne)
@@ -119,12 +122,13 @@ class MultiClassTask(Task):
 
     def _table(self, given: list[Any]) -> Floats | None:
         """Return rows of dicts that have a float for every class and no other; None of others."""
-        if not {*map(type, given)} <= {dict} or any(
-            one.keys() != self._numbers.keys() for one in given
-        ):
+        if not {*map(type, given)} <= {dict} or not {*map(len, given)} <= {len(self._classes)}:
             return None
-        rows = [[one[name] for name in self._classes] for one in given]
-        if not {type(score) for row in rows for score in row} <= {float}:
+        try:
+            rows = [*map(self._row, given)]
+        except KeyError:
+            return None
+        if not {*map(type, chain.from_iterable(rows))} <= {float}:
             return None
         table = np.array(rows, float).reshape(-1, len(self._classes)) + 0.0  # as in `score`
         return table if self._right(table) else None
