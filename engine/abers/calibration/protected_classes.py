@@ -93,14 +93,15 @@ class ProtectedMultiClass(
 
     Examples
     --------
+    >>> from random import Random
     >>> from abers import ProtectedMultiClass
-    >>> calibrator = ProtectedMultiClass(["cat", "dog", "owl"])
+    >>> rng, calibrator = Random(1), ProtectedMultiClass(["cat", "dog", "owl"])
     >>> scores = {"cat": 0.8, "dog": 0.1, "owl": 0.1}
     >>> round(calibrator.predict_one(scores, number=0).p["cat"], 4)
     0.8
     >>> for number in range(1, 400):
     ...     p = calibrator.predict_one(scores, number=number).p
-    ...     calibrator.learn_one(scores, "cat" if number % 2 else "dog", number=number)
+    ...     calibrator.learn_one(scores, rng.choice(["cat", "dog"]), number=number)
     >>> round(p["cat"], 1), round(p["dog"], 1), calibrator.lanes
     (0.5, 0.5, 2)
     """

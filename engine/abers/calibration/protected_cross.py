@@ -94,13 +94,14 @@ class ProtectedCrossVennAbers(
 
     Examples
     --------
+    >>> from random import Random
     >>> from abers import ProtectedCrossVennAbers
-    >>> calibrator = ProtectedCrossVennAbers(folds=3)
-    >>> calibrator.predict_one((0.8, 0.7, 0.9), number=0).probability
+    >>> rng, calibrator = Random(1), ProtectedCrossVennAbers(folds=3)
+    >>> round(calibrator.predict_one((0.8, 0.7, 0.9), number=0).probability, 1)
     0.8
     >>> for number in range(1, 400):
     ...     p = calibrator.predict_one((0.8, 0.7, 0.9), number=number)
-    ...     calibrator.learn_one((0.8, 0.7, 0.9), number % 2, number=number, id=number)
+    ...     calibrator.learn_one((0.8, 0.7, 0.9), rng.randrange(2), number=number, id=number)
     >>> round(p.probability, 1), calibrator.lanes
     (0.5, 2)
     """

@@ -42,7 +42,7 @@ QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 _ORDERED = ("ivap", "protected", "protected-cvap")  # calibrators that have an order of teaching
 # Kinds of scores that say probabilities, which are protected by default.
 _SAYING = {"binary": ("probability", "logit"), "multiclass": ("probability",)}
-_PROTECTED_CLASSES = 100  # time and memory of that grow with their square
+_PROTECTED_CLASSES = 100  # time and memory of that grow with their number
 
 
 def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> bool:

@@ -248,7 +248,8 @@ class Aged:
             return Answer(*found[0])
         k = len(self._classes)
         parts = (found[0][at : at + k] for at in range(0, 3 * k, k))
-        return MultiInterval(*(dict(zip(self._classes, part, strict=True)) for part in parts))
+        named: list[Any] = [dict(zip(self._classes, part, strict=True)) for part in parts]
+        return MultiInterval(*named)
 
     def learn_one(  # noqa: PLR0913 - the fields of a step
         self,
