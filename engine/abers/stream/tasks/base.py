@@ -16,7 +16,6 @@ import numpy as np
 
 from abers import registry
 from abers.calibration.lane_mixture import LaneMixture
-from abers.forgetting import Forgetting
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.column_types import objects
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from abers._core import Model
     from abers.arrays import Bytes, Floats, Integers
     from abers.base import Calibrator
+    from abers.forgetting import Forgetting
     from abers.monitoring import EProcess, Mixture, ScoredRows, TaskMonitor
     from abers.regression import CoverageTracker
     from abers.stream.column_types import Column
@@ -46,9 +46,6 @@ _OPTIONS = (
     *(*FORGETTING, "folds", "classes", "max_classes", "refit"),
     *("grid", "support", "scores", "raw_weight", "base_weight", "members"),
 )
-
-
-_LEAST_WAIT = 4_096  # predictions
 
 
 class CalibrationSteps(NamedTuple):
@@ -212,21 +209,6 @@ class Task(ABC):
         }
         self.views = settings.views
         self.learn_after = settings.labels_after
-        # What expires holds nothing back, so the wait bounds only how many labels are kept.
-        self._teaching: dict[str, Any] = {
-            "wait": max(settings.max_pending, _LEAST_WAIT),
-            "age": -1 if self.learn_after is None else self.learn_after,
-        }
-
-    @property
-    def _rule(self) -> Forgetting:
-        return Forgetting(*map(self._options.get, FORGETTING))
-
-    @property
-    def _protected(self) -> dict[str, Any]:
-        """The options of a protected calibrator, but for how it forgets."""
-        names = ("scores", "raw_weight")
-        return {name: self._options[name] for name in names if name in self._options}
 
     @property
     def repeats(self) -> bool:

@@ -26,6 +26,7 @@ from abers.exceptions import ScoreError
 from abers.monitoring import BinaryForecasts, ScoredRows
 from abers.stream.events import Outcome, Prediction
 from abers.stream.tasks.base import Task
+from abers.stream.tasks.model_options import model_options
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -67,17 +68,18 @@ class BinaryTask(Task):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._answer = self._kind.capabilities.answer
+        self._model_options = model_options(settings, self._options)
         self.stateful |= self._kind is VennAbers  # labels are taught in an order of predictions
         self._smallest = 0.0 if self.probabilities else -sys.float_info.max
         self._largest = 1.0 if self.probabilities else sys.float_info.max
 
     def native(self) -> tuple[Model, Forgetting] | None:
         """Return an empty model and its rule, if calibrators are the merged or the protected."""
-        rule = self._rule
+        rule, mixture, teaching = self._model_options
         if self._kind is VennAbers:
-            return core.VennAbersModel(sets.empty(rule), *self._teaching.values()), rule
+            return core.VennAbersModel(sets.empty(rule), **teaching), rule
         if self._kind is ProtectedVennAbers:
-            return protection(rule, **self._protected, **self._teaching), rule
+            return protection(rule, **mixture, **teaching), rule
         return None
 
     def score(self, given: object, id_: str) -> float | list[float]:

@@ -47,8 +47,8 @@ class CrossTask(BinaryTask):
         """Return an empty model and its rule, if calibrators are the protected ones."""
         if self._kind is not ProtectedCrossVennAbers:
             return None
-        rule = self._rule
-        return fold_protection(rule, self._folds, **self._protected, **self._teaching), rule
+        rule, mixture, teaching = self._model_options
+        return fold_protection(rule, self._folds, **mixture, **teaching), rule
 
     def score(self, given: object, id_: str) -> list[float]:
         """Return the scores of an observation, one a fold or one for all, and its fold."""

@@ -23,6 +23,7 @@ from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
 from abers.monitoring.class_columns import class_bets, class_outcomes
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
 from abers.stream.tasks.base import Task
+from abers.stream.tasks.model_options import model_options
 from abers.stream.tasks.rows import by_name, dicts
 from abers.validation import shown
 
@@ -59,6 +60,7 @@ class MultiClassTask(Task):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._classes = settings.classes
+        self._model_options = model_options(settings, self._options)
         several = len(settings.classes) <= _MOST_VERDICTS
         self._verdict_classes = settings.classes if several else ()
         self._row = itemgetter(*settings.classes)  # of a dict: the values in order
@@ -74,8 +76,8 @@ class MultiClassTask(Task):
         """Return an empty model and its rule, if calibrators are the protected ones."""
         if self._kind is not ProtectedMultiClass:
             return None
-        rule, count = self._rule, len(self._classes)
-        return class_protection(rule, count, **self._protected, **self._teaching), rule
+        rule, mixture, teaching = self._model_options
+        return class_protection(rule, len(self._classes), **mixture, **teaching), rule
 
     def score(self, given: object, id_: str) -> list[float]:
         """Return the scores of an observation, which are finite and by class; one left out is 0."""
