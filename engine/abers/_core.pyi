@@ -114,39 +114,42 @@ class ClassAggregation:
         self, pieces: list[bytes], moment: int, labels: int, taught: int, most: int
     ) -> None: ...
 
-class DistributionPool:
-    def __init__(self, experts: int, members: int, first_weight: float, width: float) -> None: ...
+class DistributionProtection:
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        members: int,
+        pointwise: bool,
+        base_weight: float,
+        window: int,
+    ) -> None: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
     @property
     def members(self) -> int: ...
+    @property
+    def pointwise(self) -> bool: ...
+    @property
+    def base_weight(self) -> float: ...
+    @property
+    def window(self) -> int: ...
+    @property
+    def size(self) -> int: ...
     def predict(
         self,
-        forecasts: NDArray[np.float64],
+        score: NDArray[np.float64],
         number: int,
         points: NDArray[np.float64],
         cdf: NDArray[np.float64],
     ) -> int: ...
-    def kept(self, number: int, out: NDArray[np.float64]) -> bool: ...
-    def learn(self, forecasts: NDArray[np.float64], label: float, number: int) -> None: ...
+    def learn(self, score: NDArray[np.float64], label: float, number: int) -> None: ...
     def expire(self, number: int) -> None: ...
-    def save(
-        self,
-        numbers: NDArray[np.int64],
-        moments: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        kept: NDArray[np.float64],
-        scores: NDArray[np.float64],
-    ) -> None: ...
-    def load(
-        self,
-        moment: int,
-        labels: int,
-        most: int,
-        numbers: NDArray[np.int64],
-        moments: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        kept: NDArray[np.float64],
-        scores: NDArray[np.float64],
-    ) -> None: ...
+    def save(self) -> bytes: ...
+    @staticmethod
+    def load(payload: bytes) -> DistributionProtection: ...
     @property
     def experts(self) -> int: ...
     @property

@@ -24,7 +24,7 @@ namespace abers {
 
 void bind_aggregation(nb::module_& m);        // in aggregation_module.cpp
 void bind_class_aggregation(nb::module_& m);  // in class_aggregation_module.cpp
-void bind_distribution_pool(nb::module_& m);  // in distribution_pool_module.cpp
+void bind_distribution_protection(nb::module_& m);  // in distribution_protection_module.cpp
 void bind_exit_timer(nb::module_& m);         // in exit_timer_module.cpp
 void bind_pending_store(nb::module_& m);      // in pending_store_module.cpp
 void bind_models(nb::module_& m);             // in models_module.cpp
@@ -183,7 +183,7 @@ NB_MODULE(_core, m) {
   m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
   abers::bind_aggregation(m);
   abers::bind_class_aggregation(m);
-  abers::bind_distribution_pool(m);
+  abers::bind_distribution_protection(m);
   abers::bind_exit_timer(m);
   abers::bind_pending_store(m);
   abers::bind_models(m);

@@ -12,7 +12,7 @@ from abers.exceptions import ParameterError
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from abers._core import Aggregation, ClassAggregation, DistributionPool
+    from abers._core import Aggregation, ClassAggregation, DistributionProtection
     from abers.arrays import Floats
 
 __all__ = ["PIECES", "LaneMixture", "ProbabilityMixture", "first_weight"]
@@ -35,7 +35,7 @@ def first_weight(value: object, name: str) -> float:
 class LaneMixture:
     """A mixin of calibrators: experts with a weight in each lane."""
 
-    _mixture: Aggregation | ClassAggregation | DistributionPool
+    _mixture: Aggregation | ClassAggregation | DistributionProtection
     _lock: Any
 
     @property
