@@ -90,6 +90,7 @@ class DistributionCodec {
   static void check(const DistributionOptions& one) {
     require_saved(std::max(-one.low, one.high) <= kFurthest && one.width() >= kNarrowest,
                   "support");
+    require_saved(one.pointwise <= 1, "scores");
     require_saved(2 <= one.members && one.members <= kMostMembers, "members");
     require_saved(0.0 < one.base_weight && one.base_weight < 1.0, "base_weight");
     require_saved(1 <= one.window && one.window <= kMostLabels, "window");

@@ -25,11 +25,11 @@ namespace abers {
 
 // What is given to `ProtectedIVAPR`.
 struct DistributionOptions {
-  double low, high;     // ends of the support
-  std::size_t members;  // quantiles of a forecast
-  bool pointwise;       // whether a score is a number, not a list of quantiles
-  double base_weight;   // at first
-  std::size_t window;   // labels
+  double low, high;        // ends of the support
+  std::size_t members;     // quantiles of a forecast
+  std::uint8_t pointwise;  // 1 if a score is a number, 0 if it is a list of quantiles
+  double base_weight;      // at first
+  std::size_t window;      // labels
 
   double width() const { return high - low; }
   std::size_t score_size() const { return pointwise ? 1 : members; }
@@ -93,7 +93,7 @@ class DistributionMethods {
     if (!kept) return;
     const std::size_t m = options_.members;
     const std::span base(kept, m);
-    // A base without a width says nothing of the label's level in one that has one.
+    // In a base without a width a label has no level.
     if (base.front() < base.back()) {
       const double level = quantiles_.pit(base, label);
       ++pit_[std::min(static_cast<std::size_t>(level * static_cast<double>(m)), m - 1)];

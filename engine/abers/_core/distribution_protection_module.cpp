@@ -52,8 +52,9 @@ void bind_distribution_protection(nb::module_& module) {
           .def_prop_ro("high", [](const DistributionProtection& one) { return one.options().high; })
           .def_prop_ro("members",
                        [](const DistributionProtection& one) { return one.options().members; })
-          .def_prop_ro("pointwise",
-                       [](const DistributionProtection& one) { return one.options().pointwise; })
+          .def_prop_ro(
+              "pointwise",
+              [](const DistributionProtection& one) { return one.options().pointwise != 0; })
           .def_prop_ro("base_weight",
                        [](const DistributionProtection& one) { return one.options().base_weight; })
           .def_prop_ro("window",

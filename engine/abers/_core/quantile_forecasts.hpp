@@ -61,8 +61,8 @@ class QuantileForecasts {
     return levels_[at - 1] + share * (levels_[at] - levels_[at - 1]);
   }
 
-  // The quantile calibration of a base: levels are mapped to the shares of PIT values, of which
-  // there are counts in bins of equal width. The base adds a uniform share of `kDrawn`.
+  // The quantile calibration of a base: levels are mapped to the shares of PIT values, by their
+  // counts in bins of equal width. The base adds a uniform share of `kDrawn`.
   void recalibrated(Given base, std::span<const std::uint64_t> counts, Out out) {
     const auto bins = static_cast<double>(counts.size());
     double labels = 0.0, below = 0.0;
@@ -113,7 +113,7 @@ class QuantileForecasts {
   static constexpr double kDrawn = 30.0;  // observations that the base counts as
   static constexpr double kNarrowest = 1e-9, kRounding = 1e-12;
 
-  // The quantile function of a base, whose ends are half a step further out.
+  // The quantile function of a base; its ends are half a step further out.
   void extend(Given base) {
     values_.assign(1, base[0] - (base[1] - base[0]) / 2.0);
     values_.insert(values_.end(), base.begin(), base.end());

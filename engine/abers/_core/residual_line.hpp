@@ -71,7 +71,7 @@ class ResidualLine {
   std::int64_t labels() const { return labels_; }
   const Moments& scores() const { return scores_; }
 
-  // Whether the state can be that of a line whose weights are no larger, nor residuals.
+  // Whether the state can be that of a line: its weights, and the residuals, are no larger.
   bool sound(double steepest, double widest) const {
     const auto below = [](double most) { return [=](double x) { return std::abs(x) <= most; }; };
     bool found = std::ranges::all_of(line_, below(steepest)) &&

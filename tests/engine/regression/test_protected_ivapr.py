@@ -237,22 +237,30 @@ def test_quantiles_that_are_none() -> None:
     assert calibrator.predict_many([]) == []
 
 
-def test_a_state_that_no_calibrator_wrote() -> None:
+@pytest.mark.parametrize(
+    ("scores", "score"), [("number", 4.0), ("quantiles", [1.0, 2.0, 4.0, 5.0])]
+)
+def test_a_state_that_no_calibrator_wrote(
+    scores: Literal["number", "quantiles"], score: float | list[float]
+) -> None:
     """Sound checksums over impossible counts or forecasts are refused."""
-    calibrator = ProtectedIVAPR(SUPPORT, members=4)
-    calibrator.predict_one(4.0, number=1)
-    calibrator.learn_one(4.0, 5.0)
+    calibrator = ProtectedIVAPR(SUPPORT, scores=scores, members=4)
+    calibrator.predict_one(score, number=1)
+    for _ in range(12):
+        calibrator.learn_one(score, 5.0)
+    calibrator.learn_one(score, 6.0, number=3)
     payload = calibrator.state_bytes()
     kind = b"abersPR\x01"
     assert ProtectedIVAPR.from_bytes(seal(kind, payload)) == calibrator
     refused = 0
-    for at in range(8, len(payload)):
+    for at in range(len(payload)):
         bad = payload[:at] + bytes([payload[at] ^ 0x55]) + payload[at + 1 :]
         try:
             one = ProtectedIVAPR.from_bytes(seal(kind, bad))
         except StateError:
             refused += 1
             continue
-        one.predict_one(4.0)  # what is accepted is used without harm
-        one.learn_one(4.0, 5.0, number=1)
+        one.predict_one(score)  # what is accepted is used without harm
+        one.learn_one(score, 5.0, number=1)
+        assert np.isfinite([*one.expert_losses().values()]).all()
     assert refused > len(payload) / 3
