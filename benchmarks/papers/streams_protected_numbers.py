@@ -14,8 +14,6 @@ import numpy as np
 from scipy.stats import norm
 
 from abers.regression import IVAPR, CoverageTracker, ProtectedIVAPR
-from abers.regression.distribution import PredictiveDistribution
-from abers.regression.distribution_experts import EXPERTS, DistributionExperts
 from abers.steps import interleaved
 from benchmarks.papers.streams_data import numbers
 from benchmarks.papers.streams_numbers import fitted
@@ -29,12 +27,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["LEVEL", "SHRUNK", "protected_numbers"]
+__all__ = ["LEVEL", "protected_numbers"]
 
 LEVEL = 0.8
 """Probability of the intervals."""
-SHRUNK = "ivapr_1000"
-"""Expert that is shrunk, and no mixture."""
 
 _MEMBERS = 50
 _LEVELS = (np.arange(_MEMBERS) + 0.5) / _MEMBERS
@@ -45,7 +41,10 @@ _FINE = np.arange(1, 2_000) / 2_000.0
 
 
 def protected_numbers(folder: Path, spec: Spec) -> dict[str, Any]:
-    """Score the methods on a stream; losses of experts and the price are per label."""
+    """Score the methods on a stream; losses of methods and the price are per label.
+
+    The base is a normal distribution, and then its mean alone, as a point prediction.
+    """
     stream, delay = numbers(folder, spec["data"]), spec["delay"]
     mean, std, first = fitted(stream.x, stream.y, delay)
     y = stream.y[first:]
@@ -55,7 +54,6 @@ def protected_numbers(folder: Path, spec: Spec) -> dict[str, Any]:
     crps = {
         "base": of_normal(mean, std, y, stream.support),
         "IVAPR": ivapr.crps,
-        "shrunk": losses[SHRUNK],
         "protected": losses.pop("protected"),
     }
     normal = np.column_stack(norm.interval(LEVEL, mean, std))
@@ -64,6 +62,7 @@ def protected_numbers(folder: Path, spec: Spec) -> dict[str, Any]:
         "labels": len(y),
         "CRPS": crps,
         "experts": losses,
+        "points": of_points(mean, y, delay, stream.support),
         "price": found.held.price / len(y),
         "coverage": {n: coverage(np.clip(each, *stream.support), y) for n, each in ends.items()},
         "bound": (_SLACK + found.waited) / len(y),
@@ -80,47 +79,43 @@ class Run(NamedTuple):
     """The protected calibrator at the end of a stream, and forecasts of each observation."""
 
     held: ProtectedIVAPR
-    shrunk: Floats  # its expert's quantiles
     given: Floats  # ends of its intervals
     tracked: Floats
     waited: int  # the most observations that awaited their labels
 
     def ends(self) -> dict[str, Floats]:
         """Return the ends of intervals by method."""
-        support = self.held.support
-        shrunk = np.array([even(each, support).interval(LEVEL) for each in self.shrunk])
-        return {"shrunk": shrunk, "protected": self.given, "tracked": self.tracked}
+        return {"protected": self.given, "tracked": self.tracked}
 
 
 def run(base: Floats, y: Floats, delay: int, support: tuple[float, float]) -> Run:
-    """Run the protected calibrator, its shrunk expert alone, and the tracker of its intervals."""
+    """Run the protected calibrator, and the tracker of its intervals."""
     held = ProtectedIVAPR(support, scores="quantiles", members=_MEMBERS)
-    alone = DistributionExperts(support, _MEMBERS, pointwise=False)
     tracker = CoverageTracker(LEVEL, support, slack=_SLACK)
-    shrunk, given, tracked = np.empty_like(base), np.empty((len(y), 2)), np.empty((len(y), 2))
+    given, tracked = np.empty((2, len(y), 2))
     waiting, most = 0, 0
     rows, kinds = interleaved(len(y), delay)
     for row, learns in zip(rows.tolist(), kinds.tolist(), strict=True):
         if learns:
-            alone.learn(base[row], y[row], np.clip(base[row], *support))
             held.learn_one(base[row].tolist(), float(y[row]), number=row)
             tracker.learn_one(float(y[row]), number=row)
             waiting -= 1
         else:
-            shrunk[row] = alone.forecasts(base[row])[EXPERTS.index(SHRUNK)]
             low, high = held.predict_one(base[row].tolist(), number=row).interval(LEVEL)
             given[row] = low, high
             tracked[row] = tracker.predict_one(low, high, number=row)
             waiting += 1
             most = max(most, waiting)
-    return Run(held, shrunk, given, tracked, most)
+    return Run(held, given, tracked, most)
 
 
-def even(values: Floats, support: tuple[float, float]) -> PredictiveDistribution:
-    """Return the distribution of equally likely numbers, in order."""
-    points, counts = np.unique(values, return_counts=True)
-    cdf = np.concatenate(([0.0], np.cumsum(counts) / len(values)))
-    return PredictiveDistribution(points, cdf, support=support)
+def of_points(
+    mean: Floats, y: Floats, delay: int, support: tuple[float, float]
+) -> dict[str, float]:
+    """Return the CRPS of the methods of a point prediction, and of their pool."""
+    held = ProtectedIVAPR(support, members=_MEMBERS)
+    held.prequential(mean, y, delay=delay)
+    return {name: loss / len(y) for name, loss in held.expert_losses().items()}
 
 
 def of_normal(mean: Floats, std: Floats, y: Floats, support: tuple[float, float]) -> float:

@@ -7,10 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.papers import streams_protected_numbers as study
-from benchmarks.papers.streams_data import numbers
-from benchmarks.papers.streams_numbers import fitted
-
-from abers.regression.distribution import PredictiveDistribution
 
 
 @pytest.mark.parametrize("delay", [0, 100])
@@ -22,32 +18,11 @@ def test_chick_weights(delay: int) -> None:
     assert crps["protected"] < min(crps["base"], crps["IVAPR"])
     assert crps["protected"] <= found["experts"]["base"] + found["price"]
     assert found["experts"]["base"] == pytest.approx(crps["base"], rel=5e-4)
+    assert found["points"]["protected"] < found["points"]["base"]
     assert found["labels"] == 478 - delay
     assert found["price"] == pytest.approx((delay + 1) * 2 * 400 * np.log(2) / found["labels"])
     assert found["bound"] == (100 + delay + 1) / found["labels"]
     assert abs(found["coverage"]["tracked"]["share"] - study.LEVEL) <= found["bound"]
-
-
-def test_the_shrunk_expert_alone() -> None:
-    """Its forecasts have the CRPS of the expert; its intervals are of its fifth and 45th number."""
-    stream = numbers(Path(), "Chick weights")
-    mean, std, first = fitted(stream.x, stream.y, 10)
-    y = stream.y[first:]
-    found = study.run(study.quantiles(mean, std), y, 10, stream.support)
-    total = sum(
-        study.even(one, stream.support).crps(label)
-        for one, label in zip(found.shrunk, y.tolist(), strict=True)
-    )
-    assert total == pytest.approx(found.held.expert_losses()[study.SHRUNK])
-    low, high = found.ends()["shrunk"].T
-    assert (low == found.shrunk[:, 4]).all()  # a tenth of 50
-    assert (high == found.shrunk[:, 44]).all()
-
-
-def test_equally_likely_numbers() -> None:
-    """Numbers that are equal share a step, which has the mass of all of them."""
-    found = study.even(np.array([1.0, 1.0, 2.0, 4.0]), (0.0, 10.0))
-    assert found == PredictiveDistribution([1.0, 2.0, 4.0], [0.0, 0.5, 0.75, 1.0], support=(0, 10))
 
 
 def test_coverage_and_width() -> None:

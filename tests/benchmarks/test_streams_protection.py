@@ -161,7 +161,8 @@ def numbered(protected: float, share: float, worst: float, labels: int) -> dict[
     tracked = {"share": share, "worst": worst, "width": 3.0}
     return {
         "labels": labels,
-        "CRPS": {"base": 2.0, "IVAPR": 3.0, "shrunk": 1.9, "protected": protected},
+        "CRPS": {"base": 2.0, "IVAPR": 3.0, "protected": protected},
+        "points": {"base": 2.0, "gaussian": 2.2, "protected": protected},
         "experts": {"base": 2.0, "ivapr": 1.8},
         "price": 0.5,
         "coverage": {"protected": given, "tracked": tracked},
@@ -176,6 +177,10 @@ def test_sentences_of_numbers_count_cases() -> None:
     assert found[0] == (
         "The CRPS of protected is below that of base in 1 of 2 cases, and at most 1 % above it in "
         "the others; it is below that of IVAPR in 2."
+    )
+    assert found[1] == (
+        "Of points, the CRPS of protected is below that of base in 1 of 2 cases, and at most 1 % "
+        "above it in the others; the mean of all is -12.0 %."
     )
     assert "best single method in 1 of 2 cases, and at most 12 % above" in found[2]
     assert "by at most the price in 2 of 2" in found[3]

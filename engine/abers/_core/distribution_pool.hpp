@@ -1,7 +1,11 @@
 // Pool of predictive distributions in lanes; see tests/oracles/distribution_pool.py.
 //
-// Invariants: the forecasts of an observation are a row of `members` ascending numbers an expert;
-// `steps_` and `points_` are scratch of one call.
+// An observation keeps the forecasts of the methods, a row of `members` ascending numbers each, and
+// then, for each share, the weights that it gives to these: its forecast is their pool. So all
+// pools have the same points.
+//
+// Invariants: `points_` are those of the last observation, in order; `steps_`, `weights_` and
+// `found_` are scratch of one call.
 #pragma once
 
 #include <algorithm>
@@ -26,68 +30,109 @@ class DistributionPool {
     double cdf;
   };
 
-  DistributionPool(std::size_t experts, std::size_t members, double first_weight, double width)
-      : members_(members),
+  // An observation keeps so many numbers behind the weights of the shares.
+  DistributionPool(std::size_t forecasts, std::size_t shares, std::size_t members, std::size_t rest,
+                   double first_weight, double width)
+      : forecasts_(forecasts),
+        members_(members),
         rate_(1.0 / (2.0 * width)),
-        lanes_(prior(experts, first_weight), experts * members),
-        scores_(experts + 1, 0.0) {}
+        lanes_(prior(forecasts, shares, first_weight),
+               forecasts * members + shares * forecasts + rest),
+        scores_(forecasts + shares + 1, 0.0),
+        weights_(forecasts),
+        found_(forecasts + shares + 1) {}
 
   std::size_t experts() const { return lanes_.experts(); }
-  std::size_t members() const { return members_; }
   std::int64_t labels() const { return labels_; }
   const Lanes& lanes() const { return lanes_; }
   // Scores of each expert, then of the pool, over all labels.
   const std::vector<double>& totals() const { return scores_; }
-  void losses(double* out) const { std::copy(scores_.begin(), scores_.end(), out); }
 
-  // The pool; an observation with a number occupies a lane from now on.
-  std::span<const Point> predict(const double* forecasts, std::int64_t number) {
-    auto lane = lanes_.find(number);
-    if (!lane && number >= 0) lane = lanes_.occupy(number, forecasts);
-    return lane ? pooled(*lane, lanes_.kept(*lane)) : pooled(lanes_.next(), forecasts);
-  }
+  // The pool of an observation that does not wait for a label.
+  std::span<const Point> served(const double* kept) { return served(lanes_.next(), kept); }
 
-  // The forecasts of an awaiting observation, or nullptr.
-  const double* kept(std::int64_t number) const {
-    const auto lane = lanes_.find(number);
-    return lane ? lanes_.kept(*lane) : nullptr;
-  }
+  // That of one which waits.
+  std::span<const Point> served(Lane lane) { return served(lane, lanes_.kept(lane)); }
 
-  void learn(const double* forecasts, double label, std::int64_t number) {
-    auto lane = lanes_.find(number);
-    if (!lane && number >= 0) return;
-    if (!lane) lane = lanes_.occupy(number, forecasts);
-    const double* const held = lanes_.kept(*lane);
-    std::vector<double> found(experts() + 1), likelihoods(experts());
-    found.back() = score(pooled(*lane, held), label);
-    for (std::size_t k = 0; k < experts(); ++k) {
-      found[k] = score(equal_steps(held + k * members_), label);
-      likelihoods[k] = elementary::exponential(-rate_ * found[k]);
+  // The observation waits for its label from now on.
+  Lane issue(const double* kept, std::int64_t number) { return lanes_.occupy(number, kept); }
+
+  // Its label came; returns the score of each expert, then of the pool.
+  std::span<const double> settle(Lane lane, double label) {
+    const double* const kept = lanes_.kept(lane);
+    const std::size_t shares = experts() - forecasts_;
+    sort(kept);
+    for (std::size_t k = 0; k < forecasts_; ++k) {
+      found_[k] = score(equal_steps(kept + k * members_), label);
     }
-    lanes_.multiply(*lane, likelihoods.data());
-    lanes_.release(*lane);
-    for (std::size_t k = 0; k < found.size(); ++k) scores_[k] += found[k];
+    for (std::size_t j = 0; j < shares; ++j) {
+      std::copy_n(of_share(kept, j), forecasts_, weights_.begin());
+      found_[forecasts_ + j] = score(pooled(), label);
+    }
+    weigh(lane, kept);
+    found_.back() = score(pooled(), label);
+    std::vector<double> likelihoods(experts());
+    for (std::size_t k = 0; k < experts(); ++k) {
+      likelihoods[k] = elementary::exponential(-rate_ * found_[k]);
+    }
+    lanes_.multiply(lane, likelihoods.data());
+    lanes_.release(lane);
+    for (std::size_t k = 0; k < found_.size(); ++k) scores_[k] += found_[k];
     ++labels_;
+    return found_;
   }
 
   void expire(std::int64_t number) {
     if (const auto lane = lanes_.find(number)) lanes_.release(*lane);
   }
 
-  void load(std::int64_t moment, std::int64_t labels, std::size_t most,
-            std::span<const std::int64_t> numbers, std::span<const std::int64_t> moments,
-            std::span<const double> weights, std::span<const double> forecasts,
-            std::span<const double> scores) {
-    lanes_.load(moment, most, numbers, moments, weights, forecasts);
+  void load(std::int64_t labels, std::span<const double> scores, Lanes lanes) {
     labels_ = labels;
     scores_.assign(scores.begin(), scores.end());
+    lanes_ = std::move(lanes);
   }
 
  private:
-  static std::vector<double> prior(std::size_t experts, double first_weight) {
-    std::vector<double> found(experts, (1.0 - first_weight) / static_cast<double>(experts - 1));
+  // Of what the base leaves, the shares have the part `kOfShares` together.
+  static constexpr double kOfShares = 0.7;
+
+  static std::vector<double> prior(std::size_t forecasts, std::size_t shares, double first_weight) {
+    const double rest = 1.0 - first_weight;
+    std::vector<double> found(forecasts + shares,
+                              rest * (1.0 - kOfShares) / static_cast<double>(forecasts - 1));
     found.front() = first_weight;
+    std::fill_n(found.begin() + static_cast<std::ptrdiff_t>(forecasts), shares,
+                rest * kOfShares / static_cast<double>(shares));
     return found;
+  }
+
+  const double* of_share(const double* kept, std::size_t j) const {
+    return kept + forecasts_ * members_ + j * forecasts_;
+  }
+
+  // The weight of each method in a lane, with what the shares give to it.
+  void weigh(Lane lane, const double* kept) {
+    const double* const given = lanes_.weights(lane);
+    for (std::size_t k = 0; k < forecasts_; ++k) {
+      weights_[k] = given[k];
+      for (std::size_t j = 0; j + forecasts_ < experts(); ++j) {
+        weights_[k] += given[forecasts_ + j] * of_share(kept, j)[k];
+      }
+    }
+  }
+
+  void sort(const double* kept) {
+    points_.clear();
+    for (std::size_t i = 0; i < forecasts_ * members_; ++i) {
+      points_.emplace_back(kept[i], i / members_);
+    }
+    std::sort(points_.begin(), points_.end());
+  }
+
+  std::span<const Point> served(Lane lane, const double* kept) {
+    sort(kept);
+    weigh(lane, kept);
+    return pooled();
   }
 
   std::span<const Point> equal_steps(const double* forecast) {
@@ -99,18 +144,12 @@ class DistributionPool {
     return steps_;
   }
 
-  // Where several numbers are equal, the CDF has one step.
-  std::span<const Point> pooled(Lane lane, const double* forecasts) {
-    const double* const weights = lanes_.weights(lane);
-    points_.clear();
-    for (std::size_t i = 0; i < lanes_.kept_size(); ++i) {
-      points_.emplace_back(forecasts[i], i / members_);
-    }
-    std::sort(points_.begin(), points_.end());
+  // The pool by `weights_`. Where several numbers are equal, the CDF has one step.
+  std::span<const Point> pooled() {
     steps_.clear();
     double total = 0.0;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      total += weights[points_[i].second];
+      total += weights_[points_[i].second];
       if (i + 1 == points_.size() || points_[i + 1].first != points_[i].first) {
         steps_.push_back({points_[i].first, total});
       }
@@ -131,13 +170,14 @@ class DistributionPool {
     return total;
   }
 
-  std::size_t members_;
+  std::size_t forecasts_, members_;
   double rate_;
   Lanes lanes_;
   std::vector<double> scores_;  // totals of each expert, then of the pool
   std::int64_t labels_ = 0;     // of observations that had a lane
   std::vector<std::pair<double, std::size_t>> points_;
   std::vector<Point> steps_;
+  std::vector<double> weights_, found_;
 };
 
 }  // namespace abers

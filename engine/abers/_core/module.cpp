@@ -22,21 +22,21 @@ using namespace nb::literals;
 
 namespace abers {
 
-void bind_elementary(nb::module_& m);         // in elementary_module.cpp
-void bind_distribution_pool(nb::module_& m);  // in distribution_pool_module.cpp
-void bind_exit_timer(nb::module_& m);         // in exit_timer_module.cpp
-void bind_pending_store(nb::module_& m);      // in pending_store_module.cpp
-void bind_models(nb::module_& m);             // in models_module.cpp
-void bind_monitoring(nb::module_& m);         // in monitoring_module.cpp
-void bind_answers(nb::module_& m);            // in answers_module.cpp
-void bind_plain_calls(nb::module_& m);        // in plain_calls_module.cpp
-void bind_predictive(nb::module_& m);         // in predictive_module.cpp
-void bind_protection(nb::module_& m);         // in protection_module.cpp
-void bind_teaching_order(nb::module_& m);     // in teaching_order_module.cpp
-void bind_settled_rows(nb::module_& m);       // in settled_rows_module.cpp
-void bind_tests(nb::module_& m);              // in tests_module.cpp
-void bind_texts(nb::module_& m);              // in texts_module.cpp
-void bind_verdicts(nb::module_& m);           // in verdicts_module.cpp
+void bind_elementary(nb::module_& m);               // in elementary_module.cpp
+void bind_distribution_protection(nb::module_& m);  // in distribution_protection_module.cpp
+void bind_exit_timer(nb::module_& m);               // in exit_timer_module.cpp
+void bind_pending_store(nb::module_& m);            // in pending_store_module.cpp
+void bind_models(nb::module_& m);                   // in models_module.cpp
+void bind_monitoring(nb::module_& m);               // in monitoring_module.cpp
+void bind_answers(nb::module_& m);                  // in answers_module.cpp
+void bind_plain_calls(nb::module_& m);              // in plain_calls_module.cpp
+void bind_predictive(nb::module_& m);               // in predictive_module.cpp
+void bind_protection(nb::module_& m);               // in protection_module.cpp
+void bind_teaching_order(nb::module_& m);           // in teaching_order_module.cpp
+void bind_settled_rows(nb::module_& m);             // in settled_rows_module.cpp
+void bind_tests(nb::module_& m);                    // in tests_module.cpp
+void bind_texts(nb::module_& m);                    // in texts_module.cpp
+void bind_verdicts(nb::module_& m);                 // in verdicts_module.cpp
 
 namespace {
 
@@ -181,7 +181,7 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // a calibrator in a global that outlives the module is no fault
   m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
   abers::bind_elementary(m);
-  abers::bind_distribution_pool(m);
+  abers::bind_distribution_protection(m);
   abers::bind_exit_timer(m);
   abers::bind_pending_store(m);
   abers::bind_models(m);

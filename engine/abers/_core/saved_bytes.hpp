@@ -70,6 +70,7 @@ class SavedReader {
   explicit SavedReader(std::string_view bytes) : left_(bytes) {}
 
   bool done() const { return left_.empty(); }
+  std::size_t left() const { return left_.size(); }
 
   std::string_view take(std::uint64_t count) {
     require_saved(count <= left_.size(), "cut short");

@@ -12,7 +12,7 @@ from abers.exceptions import ParameterError
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from abers._core import ClassMixture, DistributionPool, MethodMixture
+    from abers._core import ClassMixture, DistributionProtection, MethodMixture
     from abers.arrays import Floats
 
 __all__ = ["LaneMixture", "ProbabilityMixture", "first_weight"]
@@ -32,7 +32,7 @@ def first_weight(value: object, name: str) -> float:
 class LaneMixture:
     """A mixin of calibrators: experts with a weight in each lane."""
 
-    _mixture: MethodMixture | ClassMixture | DistributionPool
+    _mixture: MethodMixture | ClassMixture | DistributionProtection
     _lock: Any
 
     @property

@@ -52,15 +52,23 @@ _CLASSES = {
     "share_16": _STEADY,
     "product": Method("product", "the product of all, each to the power of its weight"),
 }
+_LINE = "a line through the score and the errors before it"
 _NUMBERS = {
     "base": Method("unchanged", "the distribution of the model"),
     "recalibrated": Method(
         "recalibrated", "that of the model, corrected by how often labels were below"
     ),
-    "ivapr": Method("all labels", "inductive Venn–Abers regression over all labels so far"),
+    "ivapr": Method("many labels", "inductive Venn–Abers regression over the labels kept"),
     "ivapr_1000": Method(
         "last thousand", "inductive Venn–Abers regression over the latest 1,000 labels"
     ),
+    "residuals_100": Method("last 100 errors", "the score plus its latest 100 errors"),
+    "residuals_300": Method("last 300 errors", "the score plus its latest 300 errors"),
+    "gaussian": Method("normal errors", "the score plus recent errors as a normal distribution"),
+    "line_gaussian": Method("line, normal", f"{_LINE}, with its errors as a normal distribution"),
+    "line_residuals": Method("line, last 300", f"{_LINE}, plus its latest 300 errors"),
+    "share": _BEST,
+    "share_4": Method("steady best", "as “best of late”, where a label counts a quarter"),
 }
 
 

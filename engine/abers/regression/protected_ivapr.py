@@ -1,13 +1,13 @@
 """Protected regression: predictive distributions at a bounded price against a base.
 
-A pool of methods gives the distribution: the base, its quantile calibration, and inductive
-Venn-Abers predictive distributions. The sets and the pool of the core do the mathematics.
+A pool of methods gives the distribution: the base, its quantile calibration, inductive Venn-Abers
+predictive distributions, recent residuals, and a line that follows late ones. The core does the
+mathematics.
 """
 
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -17,11 +17,9 @@ from abers import validation
 from abers.arrays import EXPIRE, PREDICT
 from abers.backends import core
 from abers.base import Capabilities
-from abers.calibration import sets
 from abers.calibration.lane_mixture import LaneMixture, first_weight
 from abers.exceptions import ParameterError, ScoreError
 from abers.forgetting import Forgetting
-from abers.regression import pool_state
 from abers.regression.distribution import PredictiveDistribution
 from abers.regression.distribution_calibrator import (
     NO_LEVELS,
@@ -30,8 +28,6 @@ from abers.regression.distribution_calibrator import (
     require_range,
     support_ends,
 )
-from abers.regression.distribution_experts import EXPERTS, PIECES, DistributionExperts
-from abers.serialization import MAX_COUNT, pack, require, unpack
 from abers.steps import Steps
 from abers.validation import shown
 
@@ -40,35 +36,59 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from abers._core import DistributionPool
+    from abers._core import DistributionProtection
     from abers.arrays import Floats, Integers
 
     Score: TypeAlias = float | Sequence[float]
 
-__all__ = ["ProtectedIVAPR"]
+__all__ = ["METHODS", "ProtectedIVAPR"]
 
 Kind = Literal["number", "quantiles"]
 
+METHODS = (
+    "base",
+    "recalibrated",
+    "ivapr",
+    "ivapr_1000",
+    "residuals_100",
+    "residuals_300",
+    "gaussian",
+    "line_gaussian",
+    "line_residuals",
+    "share",
+    "share_4",
+)
+"""Names of the methods, in the order of the core."""
+
+_SHARES = 2  # methods at the end that weigh those before
 _MOST_MEMBERS = 1000
-_HEADER = struct.Struct("<ddqdBqqq")
+_WINDOW = 5_000  # labels, by default
+_MOST_LABELS = 1 << 20
 
 
 class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     """Calibrate a regression model that may drift, with late labels, at a bounded price.
 
     The distribution is a pool of forecasts that are made when an observation is predicted, and
-    never again: the base; its quantile calibration; and `IVAPR` of all labels and of the last
-    1,000, drawn to the base where their bands are wide. A better method gets a larger weight.
+    never again: the base; its quantile calibration; `IVAPR` of the last `window` labels and of the
+    last 1,000, drawn to the base where their bands are wide; the score plus its last 100 and 300
+    residuals, or as a normal distribution of recent ones; a line of the score and late residuals,
+    by recursive least squares, as a normal distribution and with its last 300 residuals; and two
+    fixed shares over these. docs/protection.md has all of them. A better method gets a larger
+    weight.
 
     Parameters
     ----------
     support
         The pair of ends between which all labels lie, at least 1e-290 apart and from -1e290 to
         1e290; required.
+    window
+        Number of the last labels that `IVAPR` keeps, from 1 to 1,048,576; 5,000 by default. All
+        other methods keep at most 1,000, so the memory of a calibrator is bounded.
     scores
         "number" if the score is a point prediction: the base is the score plus its last 1,000
         residuals. "quantiles" if the score is a list of quantiles, the base itself, at the levels
-        (i - 1/2) / `members` for i = 1, ..., `members`.
+        (i - 1/2) / `members` for i = 1, ..., `members`. Residuals are then those of their mean.
     members
         Number of quantiles that stand for a forecast, from 2 to 1000.
     base_weight
@@ -98,10 +118,11 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     Observations need numbers, as those of `ProtectedVennAbers`. Without a number a prediction
     changes nothing and its label is learned as if it had just been predicted; the guarantee then
     needs each label before the next prediction. A number that is predicted again gets its first
-    distribution again. A label of an unknown number teaches the methods alone. Before the first
-    label all methods are the base.
+    distribution again. A label of an unknown number teaches `IVAPR` and the windows of residuals
+    alone. Before the first label all methods of a number are the base. Labels teach when they come.
 
-    **Cost.** An observation that awaits its label keeps 4 x `members` numbers.
+    **Cost.** An observation that awaits its label keeps 9 x `members` + 25 numbers. A calibrator
+    keeps about 90 bytes for each label of `window`, and 200 kB more.
 
     References
     ----------
@@ -118,7 +139,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     >>> for number in range(1, 200):
     ...     predicted = calibrator.predict_one(4.0, number=number)
     ...     calibrator.learn_one(4.0, 5.0 + number % 2, number=number)
-    >>> predicted.quantile([0.1, 0.9]).tolist(), calibrator.lanes
+    >>> predicted.quantile([0.1, 0.9]).round(1).tolist(), calibrator.lanes
     ([5.0, 6.0], 2)
     """
 
@@ -127,7 +148,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
         answer="distribution",
         weights=False,
         removal="none",
-        forgetting=(),
+        forgetting=("window",),
         stateful=True,
         columns=("levels",),
         options=("base_weight",),
@@ -138,30 +159,30 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
         self,
         support: tuple[float, float] | None = None,
         *,
+        window: int = _WINDOW,
         scores: Kind = "number",
         members: int = 50,
         base_weight: float = 0.5,
     ) -> None:
-        super().__init__()
+        super().__init__(validation.count(window, "window", 1, _MOST_LABELS))
         members = validation.count(members, "members", 2, _MOST_MEMBERS)
-        self._become(support_ends(support), scores, members, base_weight)
-
-    def _become(
-        self, ends: tuple[float, float], scores: Kind, members: int, base_weight: float
-    ) -> None:
+        ends = support_ends(support)
         require_range(ends)
         if scores not in get_args(Kind):
             msg = f"scores={shown(scores)} is unknown; use {', '.join(get_args(Kind))}"
             raise ParameterError(msg)
         weight = first_weight(base_weight, "base_weight")
-        self._ends, self._scores_are = ends, scores
-        self._members, self._base_weight = members, weight
-        self._mixture: DistributionPool = core.DistributionPool(
-            len(EXPERTS), members, weight, ends[1] - ends[0]
+        pointwise = scores == "number"
+        self._become(
+            core.DistributionProtection(*ends, members, pointwise, weight, self._forgetting.window)
         )
-        self._experts = DistributionExperts(ends, members, pointwise=scores == "number")
-        self._held = self._experts.every
-        if scores == "quantiles":
+
+    def _become(self, mixture: DistributionProtection) -> None:
+        self._mixture: DistributionProtection = mixture
+        self._ends, self._members = (mixture.low, mixture.high), mixture.members
+        self._scores_are: Kind = "number" if mixture.pointwise else "quantiles"
+        self._base_weight = mixture.base_weight
+        if not mixture.pointwise:
             self._lowest = math.nan  # a number is no score
             self.capabilities = replace(type(self).capabilities, score="quantiles")
 
@@ -190,7 +211,16 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     @property
     def experts(self) -> tuple[str, ...]:
         """Names of the methods, in order."""
-        return EXPERTS
+        return METHODS
+
+    @property
+    def late(self) -> int:
+        """Number of labels that came too old to be learned: none does."""
+        return 0
+
+    def __len__(self) -> int:
+        """Count the labels that `IVAPR` keeps."""
+        return int(self._mixture.size)
 
     @property
     def price(self) -> float:
@@ -210,6 +240,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
 
     def _options(self) -> list[str]:
         given = {
+            "window": (self.window, _WINDOW),
             "scores": (self._scores_are, "number"),
             "members": (self._members, 50),
             "base_weight": (self._base_weight, 0.5),
@@ -244,19 +275,13 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     # One step
 
     def _predict(self, score: Any, weight: int, time: float, number: int) -> PredictiveDistribution:
-        size = len(EXPERTS) * self._members
-        points, cdf = np.empty((2, size))
-        steps = self._mixture.predict(self._experts.forecasts(score), number, points, cdf)
+        points, cdf = np.empty((2, (len(METHODS) - _SHARES) * self._members))
+        steps = self._mixture.predict(np.atleast_1d(score), number, points, cdf)
         values = np.concatenate(([0.0], cdf[:steps]))
         return PredictiveDistribution(points[:steps], values, support=self._ends)
 
     def _learn(self, score: Any, label: float, weight: int, time: float, number: int) -> bool:
-        kept = np.empty((len(EXPERTS), self._members))
-        awaited = self._mixture.kept(number, kept)
-        given = kept if awaited else self._experts.forecasts(score)
-        if not self._experts.learn(score, label, given[0]):
-            return False
-        self._mixture.learn(given, label, number)
+        self._mixture.learn(np.atleast_1d(score), label, number)
         return True
 
     def _expire(self, number: int) -> None:
@@ -311,35 +336,21 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
                 keep(row, self._predict(score, weight, time, number))
             elif kind == EXPIRE:
                 self._expire(number)
-            elif not self._learn(score, label, weight, time, number):
-                return row
+            else:
+                self._learn(score, label, weight, time, number)
             if held is not None:
                 held[row] = len(self)
         return len(steps.kinds)
 
     def _must_copy(self, steps: Steps) -> bool:
-        return sets.may_overflow(self._held, steps)
-
-    def _undo(self, steps: Steps, done: int, saved: bytes | None) -> None:
-        if saved is not None:
-            self._load(memoryview(saved))
+        return False  # no step is refused
 
     # Saving
 
     def _save(self) -> bytes:
-        kind, pool = get_args(Kind).index(self._scores_are), self._mixture
-        options = (*self._ends, self._members, self._base_weight, kind)
-        header = _HEADER.pack(*options, pool.moment, pool.labels, pool.lane_count)
-        return pack([header, *self._experts.dump(), *pool_state.dump(pool)])
+        return self._mixture.save()
 
     def _load(self, payload: memoryview) -> None:
-        header, *pieces = unpack(payload)
-        low, high, members, base_weight, kind, *counts = _HEADER.unpack(header)
-        require(2 <= members <= _MOST_MEMBERS, "members")  # noqa: PLR2004 - a forecast has two ends
-        self._forget_by(Forgetting())
-        self._become((low, high), get_args(Kind)[kind], members, base_weight)
-        self._experts.load(pieces[:PIECES])
-        self._held = self._experts.every
-        moment, labels, most = counts
-        require(labels <= len(self) and moment <= MAX_COUNT, "counts")
-        pool_state.load(self._mixture, pieces[PIECES:], (moment, labels, most), self._ends)
+        mixture: DistributionProtection = core.DistributionProtection.load(bytes(payload))
+        self._forget_by(Forgetting(mixture.window))
+        self._become(mixture)

@@ -169,8 +169,8 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
             "calibrator.window",
             "Number of the newest labels that are kept.",
             "A calibrator forgets by at most one of `calibrator.window`, `calibrator.max_age` and "
-            '`calibrator.half_life`, and "protected" numbers by none. By default it keeps every '
-            "label.",
+            '`calibrator.half_life`, and "protected" numbers by a window alone. By default these '
+            "keep 5,000 labels, and all others every label.",
             flag="--window",
             metavar="N",
             group="Calibrator",

@@ -13,6 +13,7 @@ from tests.connectors.kafka.reads import turning
 from tests.connectors.kafka.works import Served
 
 from abers.monitoring import experts
+from abers.regression.protected_ivapr import METHODS
 from abers_connectors.cli import main
 from abers_connectors.dashboard.live_blocks import LiveBlocks
 from abers_connectors.dashboard.observer import Observer
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 N = 400
-NAMES = ["base", "recalibrated", "ivapr", "ivapr_1000", "protected"]
+NAMES = [*METHODS, "protected"]
 FLAGS = {
     "task.kind": "regression",
     "calibrator.kind": "protected",

@@ -7,6 +7,7 @@ where nothing is forgotten; the simulations show the guarantees.
 from __future__ import annotations
 
 import math
+import pickle
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -271,3 +272,25 @@ def test_detection_delay(start: int, most: int) -> None:
         first = [one.incident.first for one in opened if one.test == "change"]
         delays.append(min((at - start for at in first if at >= start), default=n))
     assert np.median(delays) < most
+
+
+def test_the_state_does_not_grow_with_labels() -> None:
+    """Tests, verdicts and sums of answers take as many bytes after 60,000 labels as after 8,000."""
+    rng = np.random.default_rng(5)
+    levels, quantiles = (0.5, 0.8), (0.25, 0.5, 0.75)
+    process = DistributionEProcess(levels, quantiles=quantiles, pit=True, intervals=True)
+    sizes, done = [], 0
+    for until in (8_000, 30_000, 60_000):
+        n = until - done
+        pit = rng.random((n, 1))
+        inside = (np.abs(pit - 0.5) < np.array(levels) / 2.0).astype(np.float64)
+        below, rest = (1.0 - inside) * (pit < 0.5), np.abs(rng.normal(size=(n, 4)))
+        counted = (pit <= np.array(quantiles)).astype(np.float64)
+        rows = np.hstack((below, rest, inside, counted, pit, pit))
+        numbers = np.arange(done, until)
+        for kind in (PREDICTS, LEARNS):
+            process.run(EProcessSteps(np.full(n, kind, np.uint8), numbers, numbers, rows))
+        done = until
+        sizes.append(len(pickle.dumps(process)))
+    assert max(sizes) <= sizes[0] + 1_000  # marks come and go
+    assert max(sizes) < 25_000

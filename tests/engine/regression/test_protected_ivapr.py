@@ -1,8 +1,7 @@
-"""Protected regression: its contract, its bound, its experts, its refusals, its state."""
+"""Protected regression: its contract, its bound, its methods, its refusals, its state."""
 
 from __future__ import annotations
 
-import random
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from abers import LabelError, ParameterError, ScoreError, StateError, checks
-from abers.regression import IVAPR, PredictiveDistribution, ProtectedIVAPR, expert_forecasts
+from abers.regression import PredictiveDistribution, ProtectedIVAPR
 from abers.serialization import seal
 from abers.steps import EXPIRE, LEARN, PREDICT
 
@@ -27,63 +26,7 @@ def test_contract() -> None:
     checks.check_calibrator(partial(ProtectedIVAPR, (0.0, 1.0), scores="quantiles", members=7))
 
 
-# The experts
-
-
-def test_the_base_is_the_score_plus_its_residuals() -> None:
-    """Quantile i of m is the score plus the residual at the level (i - 1/2) / m."""
-    residuals = [-2.0, -1.0, 0.0, 1.0, 2.0]
-    assert expert_forecasts.moved(5.0, residuals, 5).tolist() == [3.0, 4.0, 5.0, 6.0, 7.0]
-    assert expert_forecasts.moved(5.0, residuals, 2).tolist() == [4.0, 6.0]  # at 1/4 and 3/4
-    assert expert_forecasts.moved(5.0, [], 3).tolist() == [5.0, 5.0, 5.0]
-    for n in range(1, 30):
-        sample = np.arange(n) - 7.0
-        levels = (np.arange(8) + 0.5) / 8
-        ranks = np.array([min(r for r in range(n) if (r + 1) / n >= q) for q in levels])
-        assert expert_forecasts.moved(0.0, sample.tolist(), 8).tolist() == sample[ranks].tolist()
-
-
-def test_the_level_of_a_label_inverts_the_quantiles() -> None:
-    """The PIT value is 0 and 1 outside, linear between quantiles, the middle of equal ones."""
-    base = np.array([1.0, 2.0, 4.0, 4.0])
-    at = {0.0: 0.0, 1.0: 1 / 8, 1.5: 2 / 8, 2.0: 3 / 8, 3.0: 4 / 8, 4.0: 0.8125, 5.0: 1.0}
-    found = {label: expert_forecasts.pit(base, label) for label in at}
-    assert found == pytest.approx(at)
-
-
-def test_quantile_calibration_is_drawn_to_the_base() -> None:
-    """Without labels it is the base; when all labels lie low, its quantiles move down."""
-    base = np.linspace(0.0, 9.0, 10)
-    none = np.zeros(10, np.int64)
-    assert expert_forecasts.recalibrated(base, none).tolist() == base.tolist()
-    even = expert_forecasts.recalibrated(base, none + 40)
-    assert even == pytest.approx(base)
-    low = none.copy()
-    low[0] = 30  # half of the weight: the CDF at level u is 1/2 + u/2 from 1/10 on
-    moved = expert_forecasts.recalibrated(base, low)
-    shares = np.concatenate(([0.0], [0.5 + (i + 1) / 20 for i in range(10)]))
-    levels = np.interp(expert_forecasts.levels(10), shares, np.arange(11) / 10)
-    assert moved == pytest.approx(np.clip(levels * 10 - 0.5, -0.5, 9.5))
-    assert (np.diff(moved) >= 0.0).all()
-
-
-def test_venn_abers_is_drawn_to_the_base() -> None:
-    """A narrow band is nearly its merged CDF, a vacuous one is the base; the tails are the base."""
-    base = np.linspace(0.0, 9.0, 10)
-    vacuous = np.array([[-np.inf], [0.0], [1.0]])
-    assert expert_forecasts.shrunk(vacuous, base).tolist() == base.tolist()
-    held = IVAPR(support=SUPPORT)
-    held.learn_many(np.full(3000, 1.0), np.tile([2.0, 3.0, 7.0], 1000))
-    band = held.predict_one(1.0)
-    at = np.concatenate(([-np.inf], band.thresholds))
-    table = np.array([at, band.lower(at), band.upper(at)])
-    table[1:, 0] = 0.0, 1.0 / 3001
-    found = expert_forecasts.shrunk(table, base)
-    assert found.tolist() == [2.0] * 3 + [3.0] * 4 + [7.0] * 3
-    few = np.array([[-np.inf, 5.0], [0.0, 0.95], [0.05, 1.0]])
-    drawn = expert_forecasts.shrunk(few, base)
-    assert set(drawn.tolist()) <= {*base.tolist(), 5.0}
-    assert 0.0 < np.abs(drawn - base).sum() < np.abs(5.0 - base).sum() / 2
+# The methods
 
 
 def test_no_labels_give_the_base() -> None:
@@ -105,7 +48,7 @@ def steps_of(members: Floats) -> tuple[Floats, Floats]:
     return at, np.concatenate(([0.0], [(members <= one).mean() for one in at]))
 
 
-# The bound
+# What the pool gains
 
 
 def stream(seed: int, n: int) -> tuple[Floats, Floats]:
@@ -116,35 +59,41 @@ def stream(seed: int, n: int) -> tuple[Floats, Floats]:
     return scores, np.clip(moved + rng.normal(size=n), *SUPPORT)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_the_bound_holds_for_any_order(seed: int) -> None:
-    """Random delays, orders and lost labels: the price holds against the base and each expert."""
-    order = random.Random(seed)  # noqa: S311 - no secret
-    scores, labels = stream(seed, 80)
-    calibrator = ProtectedIVAPR(SUPPORT, members=10, base_weight=0.25 + 0.125 * (seed % 4))
-    waiting: dict[int, PredictiveDistribution] = {}
-    total, most = 0.0, 0
-    for number, score in enumerate(scores.tolist()):
-        waiting[number] = calibrator.predict_one(score, number=number)
-        most = max(most, len(waiting))
-        while waiting and order.random() < 0.52:
-            of = order.choice([*waiting])
-            served = waiting.pop(of)
-            if order.random() < 0.1:
-                calibrator.expire_one(of)
-                continue
-            y = float(labels[of])
-            total += served.crps(y)
-            calibrator.learn_one(float(scores[of]), y, number=of)
+def test_quantile_calibration_ignores_bases_of_no_width() -> None:
+    """Labels of one distribution, 1,000 late: the first bases have no width, and teach no level."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=4000)
+    labels = np.clip(scores + 0.5 * rng.normal(size=4000), -10.0, 10.0)
+    calibrator = ProtectedIVAPR((-10.0, 10.0), members=20)
+    calibrator.prequential(scores, labels, delay=1000)
     found = calibrator.expert_losses()
-    assert found.pop("protected") == pytest.approx(total)
-    assert calibrator.lanes == most
-    assert calibrator.awaiting == len(waiting)
-    weight = calibrator.base_weight
-    prior = dict.fromkeys(calibrator.experts, (1.0 - weight) / 3.0) | {"base": weight}
-    assert calibrator.price == pytest.approx(most * 20.0 * -np.log(weight))
-    for name, one in found.items():
-        assert total - one <= most * 20.0 * -np.log(prior[name]) + 1e-9
+    assert found["recalibrated"] < 1.02 * found["base"]
+
+
+def test_late_residuals_that_depend_on_each_other_are_followed() -> None:
+    """Errors that drift: the line loses half as much as the base, and the pool trusts it."""
+    rng = np.random.default_rng(3)
+    error, scores, labels = 0.0, rng.random(1500) * 4.0, np.empty(1500)
+    for i in range(1500):
+        error = 0.95 * error + 0.3 * rng.normal()
+        labels[i] = min(max(3.0 + scores[i] + error, 0.0), 10.0)
+    calibrator = ProtectedIVAPR(SUPPORT)
+    calibrator.prequential(scores, labels)
+    found = calibrator.expert_losses()
+    assert found["line_gaussian"] < 0.5 * found["base"]
+    assert found["protected"] < 0.6 * found["base"]
+
+
+def test_the_window_bounds_what_is_kept() -> None:
+    """`IVAPR` keeps the last labels; by default 5,000 of them."""
+    calibrator = ProtectedIVAPR(SUPPORT, window=50, members=4)
+    rng = np.random.default_rng(8)
+    calibrator.learn_many(rng.random(80) * 10.0, rng.random(80) * 10.0)
+    assert (len(calibrator), calibrator.window) == (50, 50)
+    assert ProtectedIVAPR(SUPPORT).window == 5_000
+    for window in (0, 2**20 + 1, 2.5, None):
+        with pytest.raises(ParameterError, match="window"):
+            ProtectedIVAPR(SUPPORT, window=window)  # type: ignore[arg-type]
 
 
 def test_the_pool_beats_its_base_where_the_base_is_wrong() -> None:
@@ -163,7 +112,7 @@ def test_the_pool_beats_its_base_where_the_base_is_wrong() -> None:
 
 
 def test_labels_of_unknown_numbers_teach_the_experts_alone() -> None:
-    """Such a label changes forecasts, but no lane and no score."""
+    """Such a label changes forecasts, but no lane, no score, and not the line."""
     calibrator = ProtectedIVAPR(SUPPORT)
     calibrator.learn_one(4.0, 5.0, number=3)
     assert (len(calibrator), calibrator.lanes) == (1, 0)
@@ -288,22 +237,30 @@ def test_quantiles_that_are_none() -> None:
     assert calibrator.predict_many([]) == []
 
 
-def test_a_state_that_no_calibrator_wrote() -> None:
+@pytest.mark.parametrize(
+    ("scores", "score"), [("number", 4.0), ("quantiles", [1.0, 2.0, 4.0, 5.0])]
+)
+def test_a_state_that_no_calibrator_wrote(
+    scores: Literal["number", "quantiles"], score: float | list[float]
+) -> None:
     """Sound checksums over impossible counts or forecasts are refused."""
-    calibrator = ProtectedIVAPR(SUPPORT, members=4)
-    calibrator.predict_one(4.0, number=1)
-    calibrator.learn_one(4.0, 5.0)
+    calibrator = ProtectedIVAPR(SUPPORT, scores=scores, members=4)
+    calibrator.predict_one(score, number=1)
+    for _ in range(12):
+        calibrator.learn_one(score, 5.0)
+    calibrator.learn_one(score, 6.0, number=3)
     payload = calibrator.state_bytes()
     kind = b"abersPR\x01"
     assert ProtectedIVAPR.from_bytes(seal(kind, payload)) == calibrator
     refused = 0
-    for at in range(8, len(payload)):
+    for at in range(len(payload)):
         bad = payload[:at] + bytes([payload[at] ^ 0x55]) + payload[at + 1 :]
         try:
             one = ProtectedIVAPR.from_bytes(seal(kind, bad))
         except StateError:
             refused += 1
             continue
-        one.predict_one(4.0)  # what is accepted is used without harm
-        one.learn_one(4.0, 5.0, number=1)
+        one.predict_one(score)  # what is accepted is used without harm
+        one.learn_one(score, 5.0, number=1)
+        assert np.isfinite([*one.expert_losses().values()]).all()
     assert refused > len(payload) / 3

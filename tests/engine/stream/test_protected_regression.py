@@ -243,7 +243,6 @@ def test_what_is_too_large_to_wait_holds_no_lane() -> None:
         ({"support": (1.0, 1.0)}, "support: .* is not two numbers"),
         ({"support": (0.0, math.inf)}, "support: .* is not a list of finite numbers"),
         ({"grid": (1.0, 2.0)}, "grid: is not for 'protected'"),
-        ({"window": 9}, "window: is not for 'protected'"),
         ({"max_age": 9}, "max_age: is not for"),
         ({"half_life": 9}, "half_life: is not for"),
         ({"scores": "probability"}, "scores"),
@@ -259,6 +258,17 @@ def test_settings_that_do_not_fit(options: dict[str, Any], says: str) -> None:
     """The error names the setting and says how to fix it."""
     with pytest.raises(ParameterError, match=says):
         msgspec.structs.replace(SETTINGS, **options)
+
+
+def test_the_window_is_that_of_the_calibrator() -> None:
+    """The window of the settings bounds the labels that count, and a snapshot has the same one."""
+    processor = Processor(msgspec.structs.replace(SETTINGS, window=9))
+    processor.process_many(events(60, 2))
+    (state,) = saved_calibrators(processor)
+    calibrator = ProtectedIVAPR.from_bytes(state)
+    assert (calibrator.window, len(calibrator)) == (9, 9)
+    with pytest.raises(ValueError, match="window"):
+        make_task(SETTINGS).calibrator(state)
 
 
 def test_ends_too_far_apart_are_refused_at_once() -> None:

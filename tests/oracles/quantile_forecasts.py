@@ -1,4 +1,4 @@
-"""Forecasts of the experts of a protected distribution: equally likely quantiles.
+"""Forecasts as quantiles: the specification of the native core.
 
 A forecast is m numbers in order, the quantiles at the levels (i - 1/2) / m. Sums run from the first
 to the last, so that every machine rounds them alike.
@@ -6,9 +6,11 @@ to the last, so that every machine rounds them alike.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tests.oracles.elementary import logarithm
 
 from abers.cdfs import merged
 
@@ -17,16 +19,65 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
 
-__all__ = ["levels", "moved", "pit", "recalibrated", "shrunk"]
+__all__ = ["levels", "moved", "normal", "normal_quantile", "pit", "recalibrated", "shrunk"]
 
 _SHRINK = 30.0  # observations that the base counts as
 _NARROWEST = 1e-9
 _ROUNDING = 1e-12  # of cumulative weights
 
+# Wichura (1988), Algorithm AS 241: numerators and denominators, the constants first.
+_MIDDLE = (
+    (
+        *(3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3),
+        *(1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4),
+        *(3.3430575583588128105e4, 2.5090809287301226727e3),
+    ),
+    (
+        *(1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3),
+        *(2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4),
+        5.2264952788528545610e3,
+    ),
+)
+_TAIL = (
+    (
+        *(1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0),
+        *(3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1),
+        *(2.27238449892691845833e-2, 7.74545014278341407640e-4),
+    ),
+    (
+        *(1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1),
+        *(1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4),
+        1.05075007164441684324e-9,
+    ),
+)
+
 
 def levels(members: int) -> Floats:
     """Return the levels of the quantiles of a forecast."""
     return (np.arange(members) + 0.5) / members
+
+
+def normal_quantile(level: float) -> float:
+    """Return a quantile of the standard normal distribution, of levels from 2e-11 to 1 - 2e-11."""
+    q = level - 0.5
+    if abs(q) <= 0.425:
+        r = 0.180625 - q * q
+        return q * _polynomial(_MIDDLE[0], r) / _polynomial(_MIDDLE[1], r)
+    r = math.sqrt(-logarithm(level if q < 0.0 else 1.0 - level)) - 1.6
+    found = _polynomial(_TAIL[0], r) / _polynomial(_TAIL[1], r)
+    return -found if q < 0.0 else found
+
+
+def _polynomial(coefficients: Sequence[float], x: float) -> float:
+    total = 0.0
+    for one in reversed(coefficients):
+        total = total * x + one
+    return total
+
+
+def normal(mean: float, deviation: float, members: int) -> Floats:
+    """Return the quantiles of a normal distribution."""
+    return mean + deviation * np.array([normal_quantile(q) for q in levels(members).tolist()])
 
 
 def moved(score: float, residuals: Sequence[float], members: int) -> Floats:
