@@ -22,9 +22,10 @@ from abers.calibration import (
 )
 from abers.calibration.protected import protection
 from abers.calibration.raw_probability import logistic
-from abers.exceptions import ScoreError
 from abers.monitoring import BinaryForecasts, ScoredRows
 from abers.stream.events import Outcome, Prediction
+from abers.stream.option import Phrase, Ref, RefusedScoreError
+from abers.stream.settings import setting_options
 from abers.stream.tasks.base import Task
 from abers.stream.tasks.model_options import model_options
 from abers.validation import shown
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
 
 __all__ = ["PARTS", "BinaryTask"]
+
+_ANY = Ref(setting_options()["scores"], "any")
+_OF_PERCENT = Phrase("Set input.percent = true", "Divide it by 100", "Add --scores percent")
 
 PARTS: Mapping[str, Callable[[Any], Sequence[Any]]] = {
     "probability": lambda p: (p, p, p),
@@ -92,12 +96,14 @@ class BinaryTask(Task):
             return given
         score = validation.score(given)
         if not self._smallest <= score <= self._largest:
-            msg = (
-                f"score {shown(given)} is not a probability in [0, 1]; "
-                "is it a percentage? Divide it by 100 (--scores percent); "
-                "is it another number, such as a margin? Change task.scores (--scores any)"
+            msg = f"score {shown(given)} is not a probability in [0, 1]; is it a percentage? "
+            raise RefusedScoreError(
+                msg,
+                _OF_PERCENT,
+                "; is it another number, such as a margin? ",
+                Phrase("Set ", "Set ", "Add "),
+                _ANY,
             )
-            raise ScoreError(msg)
         return score
 
     def value(self, given: object) -> float:

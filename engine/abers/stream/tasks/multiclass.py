@@ -22,6 +22,8 @@ from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
 from abers.monitoring.class_columns import class_bets, class_outcomes
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
+from abers.stream.option import SET, Ref, RefusedScoreError
+from abers.stream.settings import setting_options
 from abers.stream.tasks.base import Task
 from abers.stream.tasks.model_options import model_options
 from abers.stream.tasks.rows import by_name, dicts
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MultiClassTask"]
 
+_ANY = Ref(setting_options()["scores"], "any")
 _EPSILON = 1e-9  # by which probabilities may exceed 1
 _MOST_VERDICTS = 100  # classes; with more only the top class has verdicts
 _ROUNDING = 0.01  # probabilities that were written with few digits still sum to about 1
@@ -91,11 +94,8 @@ class MultiClassTask(Task):
         row = [validation.score(given.get(name, 0.0)) for name in self._classes]
         if not self._right(np.array([row])):
             rule = "probabilities that sum to 1" if self.probabilities else "0 or more"
-            msg = (
-                f"scores {shown(dict(given))} are not {rule}; fix the scores, or change "
-                "task.scores (--scores any)"
-            )
-            raise ScoreError(msg)
+            wrong = f"scores {shown(dict(given))} are not {rule}; fix the scores, or "
+            raise RefusedScoreError(wrong, SET, _ANY)
         return row
 
     def value(self, given: object) -> float:
