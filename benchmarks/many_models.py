@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def batches(models: int, count: int, rows: int = _ROWS) -> Iterator[Events]:
         order = np.argsort(np.concatenate((2 * np.arange(half), 2 * np.arange(len(late)) + 1)))
         scores = np.random.default_rng([SEED, number]).random(half)
         values = np.random.default_rng([SEED, number, 1]).integers(0, 2, len(late))
-        columns = (
+        columns: tuple[Any, ...] = (
             np.array([f"{one:016x}" for one in both.tolist()], object),
             _START + 2 * both + (1 + 2 * _LATE * half) * labels,
             np.array([f"m{one % models}" for one in both.tolist()], object),

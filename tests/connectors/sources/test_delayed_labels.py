@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -125,6 +125,45 @@ def test_two_delays_are_an_error() -> None:
         DelayedLabels(MemorySource([]), count=1, span=1)
 
 
+def delayed(source: MemorySource, by: str, delay: int, *, whole: bool = False) -> DelayedLabels:
+    """Return a source whose labels are late by a count or a span, or have times of their own."""
+    late: dict[str, Any] = {} if by == "own" else {by: delay}
+    return DelayedLabels(source, **late, whole=whole)
+
+
+@given(
+    TIMES,
+    st.lists(st.booleans(), min_size=30, max_size=30),
+    st.integers(0, 5),
+    st.sampled_from(["count", "span", "own"]),
+    st.integers(1, 7),
+)
+def test_in_a_whole_stream_waits_end_where_labels_would_come(
+    times: list[int], known: list[bool], delay: int, by: str, size: int
+) -> None:
+    """A wait without a label ends where that would be released, at its own time at once."""
+    delays = [delay if one else 0 for one in known[: len(times)]]
+    rows = timed_pairs(times, delays) if by == "own" else pairs(times)
+    rows = [
+        one if here else one._replace(value=None) for one, here in zip(rows, known, strict=False)
+    ]
+    released = {
+        "own": by_own_time(times, delays),
+        "count": by_count(times, delay, "x" * len(times)),
+        "span": by_span(times, delay),
+    }
+    expected = [
+        ("e" if kind == "l" and not known[int(id_[1:])] else kind, id_, time)
+        for kind, id_, time in released[by]
+    ]
+    found = [
+        ("ole"[kind], event.id, event.time)
+        for batch in delayed(MemorySource(rows, size=size), by, delay, whole=True).batches()
+        for kind, event in zip(batch.events.kinds, batch.events, strict=True)
+    ]
+    assert found == expected
+
+
 def timed_pairs(times: list[int], delays: list[int]) -> list[Labelled]:
     """Return labelled observations whose labels have times of their own."""
     return [
@@ -218,8 +257,7 @@ def test_labels_that_are_not_known_yet(  # noqa: PLR0913, PLR0917 - what is draw
         return [one if known[n] else one._replace(value=None) for n, one in enumerate(made)]
 
     def source(times: list[int]) -> DelayedLabels:
-        late = {} if by == "own" else {by: delay}
-        return DelayedLabels(MemorySource(records(times), size=size), **late)
+        return delayed(MemorySource(records(times), size=size), by, delay)
 
     def without_unknown(found: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
         return [one for one in found if one[0] == "o" or known[int(one[1][1:])]]
