@@ -101,19 +101,25 @@ def agree(found: Sums, wanted: Sums) -> None:
 
 @given(SETTINGS, EVENTS, st.lists(st.integers(0, 40), max_size=4))
 def test_binary(settings: Settings, events: list[Event], cuts: list[int]) -> None:
-    """Each settled prediction is counted in its model's bins, however events are batched."""
+    """Each settled prediction is counted in its model's bins, however events are batched.
+
+    A label that comes after another was assumed counts in no sum.
+    """
     batches = [events[a:b] for a, b in pairwise([0, *sorted(cuts), len(events)]) if events[a:b]]
     if settings.task != "binary":
         return
     totals, outcomes = totals_of(Processor(settings), batches)
     wanted = Sums(float)
     for one in outcomes:
+        if one.late:
+            continue
         views = {"raw": one.score} if settings.scores == "probability" else {}
         for view, p in (views | {"calibrated": one.p}).items():
             q = p if one.label else 1.0 - p
             Forecast(p, one.label, (p - one.label) ** 2, q).add(wanted, view, one.model)
         wanted["width", "", one.model, bucket(WIDTH_BOUNDS, one.p1 - one.p0)] += 1
         wanted["width_sum", "", one.model, 0] += one.p1 - one.p0
+        wanted["outside", "", one.model, 0] += not one.p0 <= one.p <= one.p1
     agree(sums_of(totals), wanted)
 
 
