@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.stream.event_notes import EventNotes
 from abers.stream.events import DeadLetter, Observation
 from abers.stream.journal import JournalEntry, counted, encoded_extra, settings_digest
 from abers.stream.outputs import Outputs
@@ -21,77 +22,10 @@ if TYPE_CHECKING:
 
     from abers.stream.events import Event, Output
     from abers.stream.state import ProcessorState
-    from abers.stream.tasks.base import PredictionRows
 
-__all__ = ["EntryColumns", "record_few"]
+__all__ = ["record_few"]
 
 _MOST = 32  # events: more are faster as a batch
-
-
-class EntryColumns:
-    """The columns of a journal entry of plain events, an event at a time.
-
-    Raises a ParameterError if an extra field of these events cannot be encoded.
-    """
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        extra = [one.extra for one in events if type(one) is Observation]
-        self._extra = encoded_extra(extra) if any(extra) else b""
-        self._labels = bytearray()
-        self._ids: list[str] = []
-        self._times: list[int] = []
-        self._models: list[int] = []
-        self._keys: list[int] = []
-        self._scores: list[float] = []
-        self._values: list[float] = []
-        self._predictions: list[float] = []
-        self._n_labels: list[int] = []
-
-    def add(self, event: Event, model: int, key: int, given: Any) -> None:  # noqa: ANN401 - a score or a label
-        """Note a valid event, before it is processed."""
-        self._ids.append(event.id)
-        self._times.append(event.time)
-        self._models.append(model)
-        if type(event) is Observation:
-            self._labels.append(0)
-            self._keys.append(key)
-            self._scores += given
-        else:
-            self._labels.append(1)
-            self._values.append(given)
-
-    def predicted(self, row: Sequence[float], n_labels: int) -> None:
-        """Note a prediction."""
-        self._predictions += row
-        self._n_labels.append(n_labels)
-
-    def predicted_rows(self, issued: PredictionRows) -> None:
-        """Note the predictions of a batch."""
-        for row, n_labels in zip(issued.rows.tolist(), issued.n_labels.tolist(), strict=True):
-            self.predicted(row, n_labels)
-
-    def entry(self, state: ProcessorState) -> JournalEntry:
-        """Return the entry of these events, which are the last that a state took."""
-        repeats = state.task.repeats
-        return JournalEntry(
-            settings=settings_digest(state.settings),
-            labels=bytes(self._labels),
-            rejected=[],
-            ids=self._ids,
-            times=_packed("q", self._times),
-            new_models=[],
-            new_keys=[],
-            models=_packed("I", self._models),
-            keys=_packed("I", self._keys),
-            scores=_packed("d", self._scores),
-            values=_packed("d", self._values),
-            predictions=b"" if repeats else _packed("d", self._predictions),
-            n_labels=b"" if repeats else _packed("q", self._n_labels),
-            features=None,
-            extra=self._extra,
-            counters=counted(state.join.counters),
-            retired=[],
-        )
 
 
 def record_few(
@@ -100,7 +34,8 @@ def record_few(
     """Process a few plain events, and return their outputs and entry.
 
     The outputs are without `settled_batch` and alarms, since monitors and tests take the events
-    later. None if the events are to make a batch; nothing has changed then.
+    later. None if the events are to make a batch; nothing has changed then. A ParameterError is
+    raised, before anything changes, if an extra field cannot be encoded.
     """
     if state.broken or not state.outcomes or not 0 < len(events) <= _MOST:
         return None
@@ -108,9 +43,35 @@ def record_few(
     known = [found for found in map(single.known, events) if found is not None]
     if len(known) < len(events):
         return None
-    columns = EntryColumns(events)
-    made = [single.take(event, *found, columns) for event, found in zip(events, known, strict=True)]
-    return _outputs(state, made), columns.entry(state)
+    fields = [one.extra for one in events if type(one) is Observation]
+    extra = encoded_extra(fields) if any(fields) else b""
+    notes = EventNotes()
+    made = [single.take(event, *found, notes) for event, found in zip(events, known, strict=True)]
+    return _outputs(state, made), _entry(state, notes, extra)
+
+
+def _entry(state: ProcessorState, notes: EventNotes, extra: bytes) -> JournalEntry:
+    """Return the entry of events that are noted, and are the last that a state took."""
+    repeats = state.task.repeats
+    return JournalEntry(
+        settings=settings_digest(state.settings),
+        labels=bytes(notes.labels),
+        rejected=[],
+        ids=notes.ids,
+        times=_packed("q", notes.times),
+        new_models=[],
+        new_keys=[],
+        models=_packed("I", notes.models),
+        keys=_packed("I", notes.keys),
+        scores=_packed("d", notes.scores),
+        values=_packed("d", notes.values),
+        predictions=b"" if repeats else _packed("d", notes.predictions),
+        n_labels=b"" if repeats else _packed("q", notes.n_labels),
+        features=None,
+        extra=extra,
+        counters=counted(state.join.counters),
+        retired=[],
+    )
 
 
 def _outputs(state: ProcessorState, made: Sequence[Sequence[Output]]) -> Outputs:

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from abers._core import PendingStore
     from abers.arrays import Integers
     from abers.stream.calibration_step import CalibrationStep
+    from abers.stream.event_notes import EventNotes
     from abers.stream.events import Event, Output
     from abers.stream.join import Join
     from abers.stream.joined_batch import JoinedBatch
-    from abers.stream.logged_events import EntryColumns
     from abers.stream.outputs import Outputs
     from abers.stream.pending_store import Unknown
     from abers.stream.settings import Settings
@@ -103,13 +103,13 @@ class SingleEvents:
         model: int,
         key: int,
         given: Any,  # noqa: ANN401 - a score or a label
-        columns: EntryColumns | None = None,
+        notes: EventNotes | None = None,
     ) -> list[Output]:
-        """Process an event with what is known of it, and note it in the columns of an entry."""
+        """Process an event with what is known of it, and note what a journal entry has of it."""
         with self._lock:
-            if columns is not None:
-                columns.add(event, model, key, given)
-            return self._process(event, model, key, given, columns)
+            if notes is not None:
+                notes.add(event, model, key, given)
+            return self._process(event, model, key, given, notes)
 
     def flush(self) -> None:
         """Let monitors and tests take the steps that wait, and free the slots of these."""
@@ -124,7 +124,7 @@ class SingleEvents:
         model: int,
         key: int,
         given: Any,  # noqa: ANN401 - a score or a label
-        columns: EntryColumns | None,
+        notes: EventNotes | None,
     ) -> list[Output]:
         store, is_label = self._join.store, type(event) is Label
         value = given if is_label else self._join.awaiting_bytes
@@ -135,8 +135,8 @@ class SingleEvents:
         if unusual or (steps and steps[0][0] == LATE):
             self._flush()
             whole, issued = self._calibrate(self._join.taken(event, taken))
-            if columns is not None:
-                columns.predicted_rows(issued)
+            if notes is not None:
+                notes.predicted_rows(issued)
             return whole.in_order()
         outputs: list[Output] = []
         dropped = _dropped(store, gone, self._count) if gone else None
@@ -145,7 +145,7 @@ class SingleEvents:
         for kind, step, label in steps:
             step[0] = self._count
             if kind == PREDICT and type(event) is Observation:
-                outputs.append(self._predict(event, step, given, columns))
+                outputs.append(self._predict(event, step, given, notes))
             else:
                 outputs += self._learn(event, step, label)
         if dropped is not None:
@@ -169,7 +169,7 @@ class SingleEvents:
         self._count = 0  # at last: no other thread may begin a batch before
 
     def _predict(
-        self, event: Observation, step: Step, score: Sequence[float], columns: EntryColumns | None
+        self, event: Observation, step: Step, score: Sequence[float], notes: EventNotes | None
     ) -> Output:
         _, slot, key, time, _, clock = step
         calibration = self._calibration
@@ -180,8 +180,8 @@ class SingleEvents:
         calibration.made[key] += 1
         calibrators, when = calibration.calibrators, _clipped(time, clock)
         found, n_labels = calibrators.step(key, PREDICT, score, 0.0, when, number, clock)
-        if columns is not None:
-            columns.predicted(found, n_labels)
+        if notes is not None:
+            notes.predicted(found, n_labels)
         row = [*score, *found]
         calibration.rows[slot] = row if number is None else [*row, number]
         fields = (*self._task.field_values(row), n_labels, event.segment, event.extra)
