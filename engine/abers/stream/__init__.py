@@ -61,12 +61,15 @@ __all__ = [
     "make_task",
 ]
 
-_DURABLE = ("DurableProcessor", "Follower")
-
 
 def __getattr__(name: str) -> object:
     """Import a class of `abers.stream.durable` at its first use."""
-    if name in _DURABLE:
+    if name in {"DurableProcessor", "Follower"}:
         return getattr(importlib.import_module("abers.stream.durable"), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

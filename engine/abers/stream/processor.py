@@ -139,6 +139,7 @@ class Processor(ProcessorView, PickledSnapshot):
 
         Examples
         --------
+        >>> from abers.stream import Events, Observation
         >>> events = Events.of([Observation(f"a{i}", time=i, score=0.5) for i in range(3)])
         >>> Processor().process_batch(events).predictions.columns["p"].tolist()
         [0.5, 0.5, 0.5]
@@ -164,6 +165,7 @@ class Processor(ProcessorView, PickledSnapshot):
 
         Examples
         --------
+        >>> from abers.stream import Label, Observation
         >>> processor = Processor()
         >>> _ = processor.process_many([Observation("a", 1, score=0.5), Label("a", 2, value=1)])
         >>> processor.reset_model("default")
@@ -197,6 +199,7 @@ class Processor(ProcessorView, PickledSnapshot):
 
         Examples
         --------
+        >>> from abers.stream import Events, Observation
         >>> live, other = Processor(), Processor()
         >>> outputs, entry = live.process_logged(Events.of([Observation("a1", 0, score=0.3)]))
         >>> other.apply(entry).in_order() == outputs.in_order()
@@ -258,6 +261,7 @@ class Processor(ProcessorView, PickledSnapshot):
 
         Examples
         --------
+        >>> from abers.stream import Label, Observation
         >>> live, other = Processor(), Processor()
         >>> events = [Observation("a", 0, score=0.3), Label("a", 1, value=1)]
         >>> other.apply_many([live.process_logged(Events.of([one]))[1] for one in events])

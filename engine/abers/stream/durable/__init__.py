@@ -1,4 +1,4 @@
-"""A processor whose state is in a folder: what it answered survives a crash.
+"""A processor with its state in a folder: what it answered survives a crash.
 
 `DurableProcessor` writes each batch of events to a journal before it returns their outputs, and
 `Follower` reads along. Both need only files.

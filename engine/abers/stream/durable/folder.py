@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from abers.exceptions import StateError, StorageError
+from abers.exceptions import DurabilityError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,7 +127,7 @@ class StateFolder:
 
         Raises
         ------
-        StorageError
+        DurabilityError
             If another process is the writer.
         """
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -141,7 +141,7 @@ class StateFolder:
                 f"{self.path}: {owner or 'another process'} writes there; end it, or name another "
                 "folder, or read along with a Follower"
             )
-            raise StorageError(msg) from None
+            raise DurabilityError(msg) from None
         except OSError:
             os.close(descriptor)
             raise

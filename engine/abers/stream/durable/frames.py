@@ -23,7 +23,7 @@ from abers.stream.journal import JournalEntry  # noqa: TC001 - msgspec reads it
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["START", "Frame", "Frames", "file_head", "frame", "require_head"]
+__all__ = ["START", "Frames", "JournalFrame", "file_head", "frame", "require_head"]
 
 _MAGIC = b"abersDJ\x01"  # the last byte is the version
 _FILE_HEAD = struct.Struct("<8sQI")  # magic, number of the frames before, checksum of both
@@ -35,7 +35,7 @@ START = _FILE_HEAD.size
 """Where the first frame of a file begins."""
 
 
-class Frame(msgspec.Struct, array_like=True, frozen=True):
+class JournalFrame(msgspec.Struct, array_like=True, frozen=True):
     """The body of a frame."""
 
     entry: JournalEntry
@@ -43,12 +43,12 @@ class Frame(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Frame).decode
+_decode = msgspec.msgpack.Decoder(JournalFrame).decode
 
 
 def frame(entry: JournalEntry, position: Any) -> bytes:  # noqa: ANN401 - of the caller
     """Return the bytes of a frame."""
-    body = _encode(Frame(entry, position))
+    body = _encode(JournalFrame(entry, position))
     head = _HEAD.pack(_MARK, len(body), zlib.crc32(body), 0)[:_CHECKED]
     return head + zlib.crc32(head).to_bytes(4, "little") + body
 
@@ -98,7 +98,7 @@ class Frames:
         self._data, self._offset, self._name = data, offset, name
         self.end = offset
 
-    def __iter__(self) -> Iterator[Frame]:
+    def __iter__(self) -> Iterator[JournalFrame]:
         """Yield the frames as far as they are intact."""
         while (body := _body(self._data, self.end - self._offset)) is not None:
             self.end += _HEAD.size + len(body)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 
-from abers.exceptions import ParameterError, StorageError
+from abers.exceptions import DurabilityError, ParameterError
 from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers.stream.columns import Events, as_events, require_events
 from abers.stream.durable.folder import StateFolder
@@ -51,7 +51,7 @@ class _Request(NamedTuple):
 
 
 class DurableProcessor:
-    """A processor whose outputs are returned when they are on disk, and survive a crash.
+    """A processor that returns outputs when they are on disk, so that they survive a crash.
 
     The folder has a snapshot, and a journal of all events since. A new processor reads both, and
     goes on where the last one stopped. A folder has one writer at a time, by a lock.
@@ -71,7 +71,7 @@ class DurableProcessor:
 
     Raises
     ------
-    StorageError
+    DurabilityError
         If another process writes there.
     StateError
         If a file is damaged or missing, of other settings, or of another version; nothing in the
@@ -81,13 +81,13 @@ class DurableProcessor:
 
     Notes
     -----
-    **Guarantee.** Events whose outputs were returned are in the state of every later processor of
-    this folder, to the bit, as long as the disk keeps what it said it had written. Of other events
-    that were submitted, the first in order may be there too. An event of a known id is a
-    duplicate, so it is safe to send again what was not answered.
+    **Guarantee.** All events with outputs that were returned are in the state of every later
+    processor of this folder, to the bit, as long as the disk keeps what it said it had written. Of
+    other events that were submitted, the first in order may be there too. An event of a known id is
+    a duplicate, so it is safe to send again what was not answered.
 
     **Failure.** If the disk does not take a group of events, none of them is answered, and every
-    later call raises a StorageError: nobody knows what is on disk then. A new processor reads what
+    later call raises a DurabilityError: nobody knows what is on disk then. A new processor reads what
     is there, so end the process and start it again.
 
     **Snapshots** are made by a copy of the process, which the operating system makes in a few
@@ -158,7 +158,7 @@ class DurableProcessor:
         ParameterError
             If a list has anything but events, or an extra field or the position cannot be encoded;
             nothing is processed then.
-        StorageError
+        DurabilityError
             If the disk does not take them, now or before, or the processor is closed.
         """
         return self.submit(events, position).result()
@@ -171,7 +171,7 @@ class DurableProcessor:
         """Let events wait for the next write to disk, and return the future of their outputs.
 
         Events are processed in the order of the calls. A future that is cancelled in time takes its
-        events back. See `process` for parameters and errors; the future has a StorageError.
+        events back. See `process` for parameters and errors; the future has a DurabilityError.
         """
         self._require_open()
         batch = self._batch(events)
@@ -185,7 +185,7 @@ class DurableProcessor:
 
     @contextmanager
     def reading(self) -> Iterator[Processor]:
-        """Give the processor for reading, in a `with` block, during which no events are taken.
+        """Return the processor for reading, in a `with` block, during which no events are taken.
 
         It may have events that are not yet on disk.
         """
@@ -225,14 +225,14 @@ class DurableProcessor:
     # Requests
 
     def _require_open(self) -> None:
-        """Raise a StorageError if the processor is closed, or its disk failed."""
+        """Raise a DurabilityError if the processor is closed, or its disk failed."""
         if self._closed or self._process != os.getpid():
             what = "is closed" if self._closed else "is that of another process"
             msg = f"{self._folder.path}: the processor {what}; make a new one"
-            raise StorageError(msg)
+            raise DurabilityError(msg)
         if (error := self._commit.error) is not None:
             msg = f"{self._folder.path}: the processor failed ({error}); end the process"
-            raise StorageError(msg) from error
+            raise DurabilityError(msg) from error
 
     def _batch(self, events: Events | Sequence[Event] | object) -> Events | list[Event]:
         """Return events as they are processed; raise an error of theirs before others join them."""
@@ -263,7 +263,7 @@ class DurableProcessor:
                 f"{self._folder.path}: the disk failed ({error.strerror or error}), and what was "
                 "not answered may be lost; see that it has room and is sound, and start again"
             )
-            raise StorageError(msg) from error
+            raise DurabilityError(msg) from error
         self._number += 1
         self._position = position
         return shares(outputs, [len(one.events) for one in group])
