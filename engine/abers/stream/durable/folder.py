@@ -27,7 +27,7 @@ __all__ = ["StateFolder"]
 
 _LOCK = "lock"
 _DIGITS = 20  # so that names sort like numbers
-_NAME = re.compile(rf"(\d{{{_DIGITS}}})\.(snapshot|journal)", re.ASCII)
+_NAME = re.compile(rf"(\d{{{_DIGITS}}})\.(snapshot|journal|answers)", re.ASCII)
 _PARTIAL = ".part"
 _NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a named pipe must not wait
 _KEPT = 2  # snapshots: if the newest cannot be read, the one before can
@@ -101,7 +101,7 @@ class StateFolder:
     def remove_old(self) -> None:
         """Remove what no snapshot needs, but the newest and the one before."""
         kept = self.numbers("snapshot")[-_KEPT:]
-        for kind in ("snapshot", "journal"):
+        for kind in ("snapshot", "answers", "journal"):
             for number in self.numbers(kind):
                 if number < kept[0]:
                     self.file(number, kind).unlink()

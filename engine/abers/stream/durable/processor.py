@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import chain, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -13,6 +14,7 @@ import msgspec
 from abers.exceptions import DurabilityError, ParameterError
 from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers.stream.columns import Events, as_events, require_events
+from abers.stream.durable.answers import Answers
 from abers.stream.durable.folder import StateFolder
 from abers.stream.durable.frames import START, file_head, frame
 from abers.stream.durable.group_commit import GroupCommit
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.serialization import Piece
     from abers.stream.background_snapshot import SnapshotResult
+    from abers.stream.durable.answers import Answer
     from abers.stream.events import Event
     from abers.stream.outputs import Outputs
     from abers.stream.processor import Processor
@@ -40,6 +43,7 @@ __all__ = ["DurableProcessor"]
 
 _JOURNAL, _SNAPSHOT = "journal", "snapshot"
 _JOURNAL_BYTES = 64 << 20  # read and applied in a few seconds
+_LENGTH = 8  # bytes
 _MOST_TOGETHER = 10_000  # events of a group: more take hardly less time each
 
 
@@ -48,6 +52,7 @@ class _Request(NamedTuple):
 
     events: Events | list[Event]
     position: Any
+    answered: bool = False
 
 
 class DurableProcessor:
@@ -68,6 +73,8 @@ class DurableProcessor:
     journal_bytes
         A snapshot is made when the journal has so many bytes, or as many as the last snapshot if
         these are more. A restart reads up to twice as many.
+    most_answers
+        Number of ids with predictions that `answer` remembers, 400 bytes each.
 
     Raises
     ------
@@ -87,8 +94,8 @@ class DurableProcessor:
     a duplicate, so it is safe to send again what was not answered.
 
     **Failure.** If the disk does not take a group of events, none of them is answered, and every
-    later call raises a DurabilityError: nobody knows what is on disk then. A new processor reads what
-    is there, so end the process and start it again.
+    later call raises a DurabilityError: nobody knows what is on disk then. A new processor reads
+    what is there, so end the process and start it again.
 
     **Snapshots** are made by a copy of the process, which the operating system makes in a few
     milliseconds, and which shares its memory. Without it, events would wait while the whole state
@@ -119,12 +126,14 @@ class DurableProcessor:
         key: bytes | None = None,
         trusted_types: Sequence[str] | None = None,
         journal_bytes: int = _JOURNAL_BYTES,
+        most_answers: int = 0,
     ) -> None:
         self._key, self._journal_bytes = key, journal_bytes
         self._folder = StateFolder(path)
         self._process, self._closed = os.getpid(), False
         self._state_lock = RLock()
         self._position: Any = None
+        self._answers = Answers(most_answers) if most_answers else None
         self._journal: JournalFile
         self._last_snapshot: SnapshotResult | None = None
         with ExitStack() as stack:
@@ -173,10 +182,21 @@ class DurableProcessor:
         Events are processed in the order of the calls. A future that is cancelled in time takes its
         events back. See `process` for parameters and errors; the future has a DurabilityError.
         """
-        self._require_open()
         batch = self._batch(events)
         _require_encodable(position)
-        return self._commit.submit(_Request(batch, position), len(batch))
+        return self._submitted(_Request(batch, position))
+
+    def answer(self, events: list[Event]) -> Future[list[Answer]]:
+        """Let events wait as `submit` does, and return the future of the answer to each.
+
+        An observation of a known id is answered with its prediction of before, and a label says
+        what became of it. So all may be sent again. Needs `most_answers`.
+        """
+        return self._submitted(_Request(self._batch(events), None, answered=True))
+
+    def _submitted(self, request: _Request) -> Future[Any]:
+        self._require_open()
+        return self._commit.submit(request, len(request.events))
 
     @property
     def position(self) -> Any:  # noqa: ANN401 - of the caller
@@ -247,8 +267,8 @@ class DurableProcessor:
             encoded_extra(batch.extra[~batch.labels].tolist())
         return batch
 
-    def _write(self, group: Sequence[_Request]) -> list[Outputs]:
-        """Process a group of requests, and return the outputs of each when they are on disk."""
+    def _write(self, group: Sequence[_Request]) -> list[Any]:
+        """Process a group of requests, and return the result of each when it is on disk."""
         try:
             if self._is_due():
                 self._begin_file()
@@ -266,7 +286,22 @@ class DurableProcessor:
             raise DurabilityError(msg) from error
         self._number += 1
         self._position = position
-        return shares(outputs, [len(one.events) for one in group])
+        return self._results(group, events, outputs)
+
+    def _results(
+        self, group: Sequence[_Request], events: Events | list[Event], outputs: Outputs
+    ) -> list[Any]:
+        """Return the outputs of each request, or the answers to its events."""
+        sizes = [len(one.events) for one in group]
+        results: list[Any] = [None] * len(group)
+        if not all(one.answered for one in group):
+            results = [*shares(outputs, sizes)]
+        if self._answers is not None:
+            answers = iter(self._answers.take(events, outputs))
+            parts = [[*islice(answers, size)] for size in sizes]
+            for at, one in enumerate(group):
+                results[at] = parts[at] if one.answered else results[at]
+        return results
 
     # Files
 
@@ -277,7 +312,7 @@ class DurableProcessor:
         if folder.is_new(START):
             folder.write(0, _JOURNAL, [file_head(0)])
             folder.write(0, _SNAPSHOT, options.new().snapshot_pieces(key=self._key))
-        self._processor, cursor = restored(folder, options)
+        self._processor, cursor = restored(folder, options, self._answers)
         self._settings = self._processor.settings
         self._number, self._position = cursor.number, cursor.position
         self._journal = self._opened(cursor.file, cursor.offset)
@@ -299,19 +334,37 @@ class DurableProcessor:
         self._journal = self._opened(number, START)
         with self._state_lock:  # the copy has no threads, so nobody may be reading
             pieces = self._processor.snapshot_pieces(self._position, self._key)
-            self._snapshots.start(0, number, partial(self._copied, pieces))
+            make = partial(self._copied, pieces, self._answers)
+            self._snapshots.start(0, number, make)
 
-    def _copied(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
-        """Return the pieces of a snapshot, in the copy of this process."""
+    def _copied(self, pieces: Iterator[Piece], answers: Answers | None) -> Iterator[Piece]:
+        """Yield the answers and the snapshot, in the copy of this process."""
         os.close(self._lock)  # or the copy would keep it when this process is killed
-        return pieces
+        state = b"" if answers is None else answers.state(self._key)
+        yield len(state).to_bytes(_LENGTH, "little") + state
+        yield from pieces
 
     def _save(self, _: int, number: int, pieces: Iterator[bytes]) -> None:
+        answers, pieces = _parted(pieces)
+        if answers:
+            self._folder.write(number, "answers", [answers])
         self._folder.write(number, _SNAPSHOT, pieces)
         self._snapshot_bytes = self._folder.size(number, _SNAPSHOT)
 
     def _note_saved(self, _: int) -> None:
         self._folder.remove_old()
+
+
+def _parted(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the bytes behind a length, and all that follows."""
+    begun = b""
+    while len(begun) < _LENGTH or len(begun) < _end(begun):
+        begun += next(pieces)
+    return begun[_LENGTH : _end(begun)], chain([begun[_end(begun) :]], pieces)
+
+
+def _end(begun: bytes) -> int:
+    return _LENGTH + int.from_bytes(begun[:_LENGTH], "little")
 
 
 def _require_encodable(position: Any) -> None:  # noqa: ANN401

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import SettingsError, StateError
 from abers.stream.durable.cursor import JournalCursor
+from abers.stream.journal import joined
 from abers.stream.processor import Processor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.learners import Learner
+    from abers.stream.durable.answers import Answers
     from abers.stream.durable.folder import StateFolder
     from abers.stream.settings import Settings
 
@@ -42,8 +44,12 @@ class ProcessorOptions(NamedTuple):
         )
 
 
-def restored(folder: StateFolder, options: ProcessorOptions) -> tuple[Processor, JournalCursor]:
+def restored(
+    folder: StateFolder, options: ProcessorOptions, answers: Answers | None = None
+) -> tuple[Processor, JournalCursor]:
     """Return the processor of the newest snapshot, with all that the journal has behind it.
+
+    Answers, if any, are restored with it.
 
     Raises
     ------
@@ -51,15 +57,21 @@ def restored(folder: StateFolder, options: ProcessorOptions) -> tuple[Processor,
         If a file is damaged or missing, or of other settings.
     """
     processor, cursor = _from_snapshot(folder, options)
-    read_on(processor, cursor)
+    if answers is not None and cursor.number in folder.numbers("answers"):
+        name = str(folder.file(cursor.number, "answers"))
+        answers.load(folder.read(cursor.number, "answers"), options.key, name)
+    read_on(processor, cursor, answers)
     return processor, cursor
 
 
-def read_on(processor: Processor, cursor: JournalCursor) -> None:
-    """Let a processor take the entries that follow a place."""
+def read_on(processor: Processor, cursor: JournalCursor, answers: Answers | None = None) -> None:
+    """Let a processor take the entries that follow a place, and note the answers."""
     before = cursor.number
     try:
-        processor.apply_many(cursor.entries())
+        for entry in joined(cursor.entries()):
+            outputs = processor.apply(entry)
+            if answers is not None:
+                answers.note(outputs)
     except StateError as error:
         if str(error).startswith(cursor.name):
             raise
