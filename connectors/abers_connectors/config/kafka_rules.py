@@ -42,6 +42,8 @@ def kafka_conflicts(values: RawValues) -> Found:
     if values.get("kafka") is None:
         yield from _without_kafka(values)
         return
+    if values.get("serve") is not None:
+        yield "serve", "is without topics; remove the section [serve], or [kafka]"
     for path, problem in _FILES_ONLY.items():
         if values.get(path) is not None:
             yield path, f"applies only to files; {problem}"
@@ -61,14 +63,15 @@ def _alarms(values: RawValues) -> Found:
 
 
 def _without_kafka(values: RawValues) -> Found:
-    given = values.get("input")
-    if values.get("input.observations") is None and (given is None or isinstance(given, Mapping)):
+    given, served = values.get("input"), values.get("serve") is not None
+    lacks = values.get("input.observations") is None and not served
+    if lacks and (given is None or isinstance(given, Mapping)):
         yield (
             "input.observations",
             'is missing; write a file, "-" for standard input, or topics in a section [kafka]',
         )
     for path in _TOPICS_ONLY:
-        if values.get(path) is not None:
+        if values.get(path) is not None and not (served and path == "http"):
             yield path, "applies only to topics, in a section [kafka]; remove it"
 
 

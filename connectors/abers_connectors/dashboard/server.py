@@ -17,15 +17,16 @@ from abers_connectors.extras import extra
 from abers_connectors.http.token import token_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from starlette.routing import Route
     from starlette.types import ASGIApp
 
     from abers_connectors.config.sections import HttpSection
     from abers_connectors.dashboard.feed import Feed
     from abers_connectors.runtime.status import Status
 
-__all__ = ["serving"]
+__all__ = ["listening", "pages", "require_libraries", "serving"]
 
 _PATIENCE = 10.0  # seconds for a request to arrive
 _WAITING = 128  # connections that wait to be taken: fewer than are open at once
@@ -47,11 +48,22 @@ def serving(
     use; a ConfigError, if the host is unknown, the port may not be used, or the token cannot be
     sent; a MissingExtraError, if a library is not installed.
     """
+    require_libraries()
+    with ExitStack() as stack:
+        app = pages(http, status, feed, stack)
+        yield stack.enter_context(listening(http, app, patience=patience))
+
+
+def require_libraries() -> None:
+    """Raise a MissingExtraError if a library of the server is not installed."""
     for module in ("starlette", "uvicorn", "prometheus_client"):
         extra(module, "a section [http]", "http")
-    with ExitStack() as stack:
-        app = _app(http, status, feed, stack)
-        listener = stack.enter_context(_bound(http))
+
+
+@contextmanager
+def listening(http: HttpSection, app: ASGIApp, *, patience: float = _PATIENCE) -> Iterator[str]:
+    """Serve an application in a `with` block, and yield the address; see `serving`."""
+    with _bound(http) as listener:
         server = _server(app, patience)
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
@@ -60,28 +72,35 @@ def serving(
         try:
             yield _url(listener)
         finally:
-            if feed is not None:
-                feed.close()
             server.should_exit = True
             thread.join(_END)
 
 
-def _app(http: HttpSection, status: Status | None, feed: Feed | None, stack: ExitStack) -> ASGIApp:
-    """Return the application; its resources are closed with the stack."""
+def pages(
+    http: HttpSection,
+    status: Status | None,
+    feed: Feed | None,
+    stack: ExitStack,
+    more: Sequence[Route] = (),
+) -> ASGIApp:
+    """Return the application of health, metrics, the live page, and more routes.
+
+    Its resources are closed with the stack.
+    """
     from starlette.applications import Starlette  # noqa: PLC0415 - an extra
-    from starlette.routing import Route  # noqa: PLC0415 - likewise
 
     from abers_connectors.http.middleware import RequestLimits  # noqa: PLC0415 - likewise
     from abers_connectors.metrics.health import health_routes  # noqa: PLC0415 - it needs the extra
 
-    pages, names = list[Route](), {http.host, *http.hosts}
+    routes, names = [*more], {http.host, *http.hosts}
     if feed is not None:
         from abers_connectors.dashboard.live_routes import live_routes  # noqa: PLC0415 - likewise
 
-        pages += live_routes(feed, stack.callback, names, token_of(file=http.token_file))
+        stack.callback(feed.close)
+        routes += live_routes(feed, stack.callback, names, token_of(file=http.token_file))
     if status is not None:
-        pages += health_routes(status, stack.callback, names if http.check_host else None)
-    app = Starlette(routes=pages)
+        routes += health_routes(status, stack.callback, names if http.check_host else None)
+    app = Starlette(routes=routes)
     # A redirection would lead to the host name that the client has sent.
     app.router.redirect_slashes = False
     return RequestLimits(app)

@@ -162,11 +162,7 @@ class Status:
                     counts.written[sink] += len(records.values)
                     counts.dead.update(records.reasons)
             counts.tombstones += len(result.decoded.tombstones)
-            gauges = self._gauges.get(task.checkpoint.partition)
-            before = {} if gauges is None else gauges.accounts
-            self._update_gauges(task)
-            now = self._gauges[task.checkpoint.partition].accounts
-            counts.ends.update({name: n - before.get(name, 0) for name, n in now.items()})
+            self._count_ends(task)
             if result.outputs is not None:
                 self._retired.update(result.outputs.retired)
                 shown = self._names.name
@@ -179,6 +175,18 @@ class Status:
                     keys = task.processor.keys
                     models = {key: shown(keys[key][0]) for key in np.unique(settled.keys).tolist()}
                     counts.model_totals.add(models, settled.keys, settled.scored)
+
+    def events_taken(self, task: StreamTask) -> None:
+        """Count what became of the events of a task since the last call."""
+        with self._lock:
+            self._count_ends(task)
+
+    def _count_ends(self, task: StreamTask) -> None:
+        gauges = self._gauges.get(task.checkpoint.partition)
+        before = {} if gauges is None else gauges.accounts
+        self._update_gauges(task)
+        now = self._gauges[task.checkpoint.partition].accounts
+        self._counts.ends.update({name: n - before.get(name, 0) for name, n in now.items()})
 
     def _update_gauges(self, task: StreamTask) -> None:
         pending, early = task.processor.waiting
