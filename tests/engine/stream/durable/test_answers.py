@@ -33,7 +33,7 @@ def ask(durable: DurableProcessor, *events: Event) -> list[Answer]:
 
 def test_what_became_of_each(tmp_path: Path) -> None:
     """Each event is answered by what became of it, in one group or in several."""
-    events = [
+    events: list[Event] = [
         obs("a", 1, score=0.3),
         obs("a", 2, score=0.9),
         lab("a", 3),
