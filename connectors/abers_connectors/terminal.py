@@ -68,7 +68,7 @@ _REST = {
     "late_events": "behind by more than limits.allowed_lateness, still used",
     "ahead_events": "ahead by more than limits.max_jump, still used",
     "assumed": "labels that did not come, taken as input.unlabelled",
-    "expired": "unmatched observations, after limits.label_timeout",
+    "expired": "observations without a label",
     "evicted": "oldest observations, removed beyond limits.max_pending or max_bytes",
     "evicted_labels": "oldest early labels, removed beyond limits.max_early or max_bytes",
     "forgotten": "finished ids beyond limits.dedup_max_ids or max_bytes",
@@ -106,10 +106,17 @@ def say(message: str) -> None:
     console().print(printable(message), markup=False, soft_wrap=True)
 
 
+def say_wrapped(message: str) -> None:
+    """Print a sentence, on a terminal within its width."""
+    screen = console()
+    width = min(screen.width, _WIDEST)
+    screen.print(printable(message), markup=False, soft_wrap=not screen.is_terminal, width=width)
+
+
 def say_all(messages: Iterable[str]) -> None:
-    """Print sentences, a line each."""
+    """Print sentences, each from a new line on."""
     for message in messages:
-        say(message)
+        say_wrapped(message)
 
 
 @contextmanager
@@ -199,16 +206,9 @@ def show_input(
     """Print the rows of an input, which column is what, and what is assumed of it."""
     late = "" if delay is None or delay == Lateness() else f"; labels {delay}"
     if columns is not None:
-        _say_wrapped(f"{title}: {counted(summary.observations, 'row')}. {columns}{late}")
+        say_wrapped(f"{title}: {counted(summary.observations, 'row')}. {columns}{late}")
     for note in notes:
-        _say_wrapped(note)
-
-
-def _say_wrapped(message: str) -> None:
-    """Print a sentence, on a terminal within its width."""
-    screen = console()
-    width = min(screen.width, _WIDEST)
-    screen.print(printable(message), markup=False, soft_wrap=not screen.is_terminal, width=width)
+        say_wrapped(note)
 
 
 def show_document(document: Document, detail: Detail = "usual", *, stderr: bool = False) -> None:
@@ -341,6 +341,8 @@ def show_outputs(summary: Summary, outputs: Mapping[str, str]) -> None:
         else:
             say(f"The {name} are in {path}.")
     rest = {name: count for name, count in summary.counters.items() if name in _REST}
+    if rest.get("expired", 0) <= summary.unlabelled:  # a note counts these
+        rest.pop("expired", None)
     for name, count in rest.items():
         say(f"{name.replace('_', ' ')}: {count:,} ({_REST[name]})")
 

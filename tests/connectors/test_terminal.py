@@ -247,9 +247,18 @@ def test_what_became_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     show_outputs(summary(counters=counters), {})
     assert capsys.readouterr().err == (
         "duplicate labels: 1,200 (of a labelled id, ignored)\n"
-        "expired: 3 (unmatched observations, after limits.label_timeout)\n"
+        "expired: 3 (observations without a label)\n"
         "retired: 4 (models silent for limits.retire_after, removed with their pending events)\n"
     )
+
+
+def test_expired_rows_that_a_note_counts_are_counted_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Rows without a label have a note of their own."""
+    found = summary(counters={"expired": 3})
+    show_outputs(msgspec.structs.replace(found, unlabelled=3), {})
+    assert capsys.readouterr().err == ""
 
 
 def test_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["chips", "models_table"]
 
 _CHIPS = {"Model": "model", "Calibrated": "served", "Pays": "pays"}
-_WORDS = {"waiting": "too few", "yes": "right"}
+_WORDS = {"yes": "right"}
 _HEADS = (
     '<th scope="col">model</th><th scope="col" class="some">labels</th>'
     '<th scope="col" class="left">raw</th><th scope="col" class="left">calibrated</th>'

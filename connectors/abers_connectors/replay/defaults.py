@@ -83,7 +83,7 @@ def _job_of_dataset(options: ReplayOptions) -> Job:
         "learner.name": options.learner or USUAL[source.task],
     }
     delay = options.lateness
-    delayed = DelayedLabels(source, count=delay.observations, span=delay.span)
+    delayed = DelayedLabels(source, count=delay.observations, span=delay.span, whole=True)
     return _job_without_state(options, source.task, flags)._replace(source=delayed, others=())
 
 

@@ -36,7 +36,7 @@ def unlabelled_notes(records: int, unlabelled: int, waiting: int) -> Iterator[st
     if unlabelled and waiting:
         yield (
             f"{waiting:,} labels count in no answer, as they wait for those of all earlier rows. "
-            "Leave out rows that never get a label."
+            "Set limits.label_timeout to the longest time that a label takes."
         )
 
 

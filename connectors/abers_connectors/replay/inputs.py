@@ -42,7 +42,8 @@ def open_inputs(config: Config) -> Source:
     if config.labelled:
         delay = config.input.delay or Lateness()
         ordered = _ordered(config, first)
-        return DelayedLabels(ordered, count=delay.observations, span=delay.span)
+        whole = config.state.path is None  # rows that follow may bring the labels of others
+        return DelayedLabels(ordered, count=delay.observations, span=delay.span, whole=whole)
     if second is not None:
         return MergedSource([_ordered(config, first), _ordered(config, second)])
     source = open_input(config, first)

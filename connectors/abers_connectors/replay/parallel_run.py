@@ -99,6 +99,7 @@ class ParallelRun(BaseRun):
             self._write_round(waiting.popleft())
             yield self.records
         self._processors, self.workers = self._shards.finish()
+        self._end_waits()
 
     def __exit__(self, error: type[BaseException] | None, *rest: object) -> None:
         """End the workers, and close or discard the sinks."""

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
@@ -24,7 +25,7 @@ from abers_connectors.sources.base import Origin
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from abers.stream import DeadLetter, Events, Outputs, Processor, Settings
+    from abers.stream import Alarm, DeadLetter, Events, Outputs, Processor, Settings
     from abers_connectors.replay.state_file import StateFile
     from abers_connectors.sinks.base import Sink
     from abers_connectors.sources.base import BadRecord, Batch, Position, Source
@@ -190,8 +191,24 @@ class BaseRun(ABC):
         self.dead.update(one.reason for one in records)
         self._write("dead_letters", records)
 
+    def _end_waits(self) -> None:
+        """At the end of all there is, let no observation wait for a label, but for assumed ones.
+
+        The answers about later rows wait for it. Alarms come by model, for any number of workers.
+        """
+        found = [
+            alarm
+            for one in self.processors
+            if one.settings.unlabelled is None
+            for _, alarm in one.process_batch(one.waits()).alarms
+        ]
+        self._report(sorted(found, key=attrgetter("model")))
+
     def _report_alarms(self, outputs: Outputs) -> None:
-        for _, alarm in outputs.alarms:
+        self._report(alarm for _, alarm in outputs.alarms)
+
+    def _report(self, alarms: Iterable[Alarm]) -> None:
+        for alarm in alarms:
             self.alarms.append(AlarmRecord.of(alarm))
             self.on_alarm(msgspec.json.encode(self.alarms[-1]))
 
@@ -241,6 +258,8 @@ class Run(BaseRun):
                 self._save()
                 saved = self.records
             yield self.records
+        if self._state is None:
+            self._end_waits()
         self._save()
 
     def _process_batch(self, batch: Batch) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from abers.stream import Events
     from abers_connectors.sources.base import BadRecord, Position, Source
+    from abers_connectors.sources.pending_labels import PendingLabels
 
 __all__ = ["DelayedLabels"]
 
@@ -37,21 +38,28 @@ class DelayedLabels:
     so that it does not depend on other models; or `span` milliseconds of event time after its
     observation, with that time; or without either at its own time, which each record has. Labels
     that are pending at the end are released there. If the stream has grown when it is resumed, the
-    others follow. An observation without a known label has none.
+    others follow. An observation without a known label has none; if the stream is `whole`, which
+    means that it is all there is, its wait ends where its label would be released.
     """
 
     def __init__(
-        self, source: Source, *, count: int | None = None, span: int | None = None
+        self,
+        source: Source,
+        *,
+        count: int | None = None,
+        span: int | None = None,
+        whole: bool = False,
     ) -> None:
         if count is not None and span is not None:
             msg = f"count={count!r}, span={span!r}: give one of them, or none"
             raise ParameterError(msg)
         self.name = source.name
         self._source, self._count, self._span = source, count, span
+        self._whole = whole
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield the batches of observations and labels after a position."""
-        pending = PendingByClock(self._span) if self._count is None else PendingByCount(self._count)
+        pending = self._pending()
         start: Position = {**_START, "clock": pending.clock, **(position or {})}
         pending.clock = start["clock"]
         marks = _SourceMarks(start["at"], pending.clock)
@@ -80,7 +88,7 @@ class DelayedLabels:
     ) -> DelayedLabels:
         """Return the same for the observations in a range of time, or of some models."""
         part = part_of(self._source, since, until, models)
-        return DelayedLabels(part, count=self._count, span=self._span)
+        return DelayedLabels(part, count=self._count, span=self._span, whole=self._whole)
 
     def first(self) -> Batch | None:
         """Return the first observations as they are read, with their labels, or None."""
@@ -89,6 +97,11 @@ class DelayedLabels:
     def fraction(self) -> float | None:
         """Return the share of the source that has been read."""
         return self._source.fraction()
+
+    def _pending(self) -> PendingLabels:
+        if self._count is None:
+            return PendingByClock(self._span, whole=self._whole)
+        return PendingByCount(self._count, whole=self._whole)
 
     def _batch(
         self, found: Events, batch: Batch, again: int, bad: Sequence[BadRecord], position: Position

@@ -1,6 +1,7 @@
 """Labels that are not released yet, by a clock or by a count of observations.
 
-An observation without a known label counts like any other, but no label of it is released.
+An observation without a known label counts like any other. No label of it is released; in a stream
+that is all there is, the end of its wait is.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ _LONG_AGO = -(2**63)
 class PendingLabels(ABC):
     """The labels of observations, which are released among later observations.
 
+    Parameters
+    ----------
+    whole
+        Whether the stream is all there is. Then an observation without a known label gets none: its
+        wait ends where its label would be released.
+
     Attributes
     ----------
     clock
@@ -39,7 +46,8 @@ class PendingLabels(ABC):
 
     clock: int
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = False) -> None:
+        self._whole = whole
         self._out = Events.of([])  # their observations
         self._order = np.empty(0, np.int64)  # in which they are released, ascending
         self._numbers = np.empty(0, np.int64)  # of the observations, as they were added
@@ -47,7 +55,7 @@ class PendingLabels(ABC):
 
     def __len__(self) -> int:
         """Return the number of pending labels."""
-        return int(labelled(self._out).sum())
+        return int(self._due(self._out).sum())
 
     def add(self, events: Events) -> Events:
         """Add observations; return them with the labels released among them."""
@@ -58,7 +66,7 @@ class PendingLabels(ABC):
         numbers = np.concatenate([self._numbers, self._added + np.arange(n)])
         self._added += n
         observed, order, times = self._released(pending, numbers, before)
-        out = np.flatnonzero((observed < n) & labelled(pending))
+        out = np.flatnonzero((observed < n) & self._due(pending))
         out = out[np.lexsort((order[out], observed[out]))]
         held = np.flatnonzero(observed >= n)
         held = held[np.argsort(order[held], kind="stable")]
@@ -69,21 +77,25 @@ class PendingLabels(ABC):
 
     def keep(self, count: int) -> None:
         """Drop all but the last labels: the others were released at an earlier end."""
-        known = np.flatnonzero(labelled(self._out))
+        known = np.flatnonzero(self._due(self._out))
         last = slice(int(known[max(len(known) - count, 0)]) if count else len(self._out), None)
         self._out = self._out.take(last)
         self._order, self._numbers = self._order[last], self._numbers[last]
 
     def oldest(self, first: int = 0) -> int:
         """Return the number of the oldest observation among all labels but the first."""
-        return min(self._numbers[labelled(self._out)][first:].tolist(), default=self._added)
+        return min(self._numbers[self._due(self._out)][first:].tolist(), default=self._added)
 
     def rest(self) -> Events:
         """Return the pending labels, as they are released at the end of the stream."""
-        known = np.flatnonzero(labelled(self._out))
-        if not known.size:
+        due = np.flatnonzero(self._due(self._out))
+        if not due.size:
             return Events.of([])
-        return _labels(self._out.take(known), self._last_times(self._out)[known])
+        return _labels(self._out.take(due), self._last_times(self._out)[due])
+
+    def _due(self, observations: Events) -> Mask:
+        """Return which observations have a label, or the end of the wait for one, to release."""
+        return np.ones(len(observations), bool) if self._whole else labelled(observations)
 
     @abstractmethod
     def _released(
@@ -106,11 +118,14 @@ class PendingByClock(PendingLabels):
     Parameters
     ----------
     span
-        Milliseconds of event time; None for the labels' own times.
+        Milliseconds of event time; None for the labels' own times: the wait of an observation
+        without a label then ends at once.
+    whole
+        As of `PendingLabels`.
     """
 
-    def __init__(self, span: int | None) -> None:
-        super().__init__()
+    def __init__(self, span: int | None, *, whole: bool = False) -> None:
+        super().__init__(whole=whole)
         self._span = span
         self.clock = _LONG_AGO
 
@@ -142,12 +157,14 @@ class PendingByCount(PendingLabels):
     ----------
     count
         Number of observations.
+    whole
+        As of `PendingLabels`.
     """
 
     clock = 0
 
-    def __init__(self, count: int) -> None:
-        super().__init__()
+    def __init__(self, count: int, *, whole: bool = False) -> None:
+        super().__init__(whole=whole)
         self._count = count
 
     def _released(
@@ -188,13 +205,19 @@ def labelled(observations: Events) -> Mask:
 
 
 def _labels(observations: Events, times: Column) -> Events:
-    """Return the labels of observations with all labels known."""
-    known = cast("Column", observations.awaited)  # of objects if others were not known yet
+    """Return the labels of observations, and the end of the wait where none is known."""
+    known = labelled(observations)
+    values = cast("Column", observations.awaited)  # of objects if some are not known
+    if known.any() and values.dtype == object:
+        found = column(values[known].tolist())
+        values = np.zeros(len(known), found.dtype)
+        values[known] = found
     return Events(
-        np.ones(len(observations), bool),
+        np.ones(len(known), bool),
         observations.ids,
         times,
         observations.models,
         observations.segments,
-        values=column(known.tolist()) if known.dtype == object else known,
+        values=values if known.any() else None,
+        ended=None if known.all() else ~known,
     )

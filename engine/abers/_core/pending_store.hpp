@@ -29,9 +29,12 @@ constexpr std::size_t kPendingBytes = 180;
 constexpr std::size_t kEarlyBytes = 110;
 constexpr std::size_t kFinishedBytes = 110;
 
+// What an event says of an observation: that it is there, its label, or that it gets none.
+enum class EventKind : std::uint8_t { kObserves, kLabels, kEnds };
+
 struct Event {
   Name name;
-  bool is_label;
+  EventKind kind;
   std::uint32_t key;
   std::int64_t time;
   double value;  // of a label its value, of an observation the bytes of its features
@@ -112,7 +115,17 @@ class PendingStore {
   void take(std::int64_t row, const Event& event) {
     row_ = row;
     tick(event);
-    event.is_label ? settle(event) : observe(event);
+    switch (event.kind) {
+      case EventKind::kObserves:
+        observe(event);
+        break;
+      case EventKind::kLabels:
+        settle(event);
+        break;
+      case EventKind::kEnds:
+        end(event);
+        break;
+    }
     fit();
   }
 
@@ -176,7 +189,8 @@ class PendingStore {
         for (EntryList& store : stores_) store.stamp_all(model, clock.time);
         break;
     }
-    if (event.time < clock.time - lateness_) ++counts[kLateEvents];
+    if (event.kind != EventKind::kEnds && event.time < clock.time - lateness_)
+      ++counts[kLateEvents];
   }
 
   void stamp(const Name& name, std::int64_t stored) {
@@ -229,6 +243,11 @@ class PendingStore {
     }
   }
 
+  // Ends the wait of an observation that gets no label.
+  void end(const Event& event) {
+    if (const std::uint32_t slot = pending().find(event.name)) give_up(slot, event.time);
+  }
+
   // Learns the label of an observation, unless one was assumed.
   void pair(std::uint32_t slot, std::int64_t label_time, double value) {
     const bool late = pending()[slot].value == kAssumed;
@@ -266,23 +285,27 @@ class PendingStore {
 
   void expire(std::uint32_t model) {
     const std::int64_t now = clocks[model].time - lateness_;
-    while (const std::uint32_t slot = over(pending(), model, wait_, now)) {
-      if (assumed_ && pending()[slot].value != kAssumed) {
-        assume(slot);
-      } else {
-        drop_pending(slot, kExpired);
-      }
-    }
+    while (const std::uint32_t slot = over(pending(), model, wait_, now))
+      give_up(slot, pending()[slot].time + wait_);
     while (const std::uint32_t slot = over(early(), model, wait_, now)) drop_early(slot);
     while (const std::uint32_t slot = over(finished(), model, memory_, now)) finished().take(slot);
   }
 
+  // Assumes the label of an observation at a time if there is one to assume, otherwise drops it.
+  void give_up(std::uint32_t slot, std::int64_t time) {
+    if (assumed_ && pending()[slot].value != kAssumed) {
+      assume(slot, time);
+    } else {
+      drop_pending(slot, kExpired);
+    }
+  }
+
   // Learns the assumed label of an observation, which then waits for a late one.
-  void assume(std::uint32_t slot) {
+  void assume(std::uint32_t slot, std::int64_t time) {
     const Entry& entry = pending()[slot];
     ++counts[kAssumedLabels];
     ++assumed_waiting;
-    step(slot, entry.time + wait_, StepKind::kAssumes, *assumed_);
+    step(slot, time, StepKind::kAssumes, *assumed_);
     assumed_ids.emplace_back(entry.id());
     pending().assume(slot);
     pending().stamp(slot, now(entry.model));

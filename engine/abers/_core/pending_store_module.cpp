@@ -57,10 +57,12 @@ nb::typed<nb::tuple, std::size_t, Texts, Unknowns, std::size_t> take(
           values.size() == n);
   std::vector<Event> events(n);  // all of them before any is taken: an id may be no text
   for (std::size_t i = 0; i < n; ++i) {
-    const bool is_label = kinds.data()[i] != 0;
+    if (kinds.data()[i] > static_cast<std::uint8_t>(EventKind::kEnds))
+      throw nb::value_error("no such kind of event");
+    const auto kind = static_cast<EventKind>(kinds.data()[i]);
     const double value = values.data()[i];
-    events[i] = {name_of(nb::handle(ids[i]).ptr(), models.data()[i]), is_label, keys.data()[i],
-                 times.data()[i], is_label ? value : sized(value)};
+    events[i] = {name_of(nb::handle(ids[i]).ptr(), models.data()[i]), kind, keys.data()[i],
+                 times.data()[i], kind == EventKind::kObserves ? sized(value) : value};
   }
   pending.steps.clear();
   pending.unknowns.clear();

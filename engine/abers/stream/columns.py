@@ -66,6 +66,9 @@ class Events(Sequence[Event]):
         Why rows of a table are no events, None for the others: the processor makes a dead letter of
         each. None if no row is refused. An event as an object does not say so: a processor may use
         it, such as an event with a time in seconds.
+    ended
+        Which rows of labels say that no label will come: the observation waits no longer. They
+        count as no event, and an event as an object does not say so. None if no row does.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class Events(Sequence[Event]):
     awaited: Column | None = None
     awaited_times: Column | None = None
     refused: Column | None = None
+    ended: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> Events:
@@ -171,6 +175,17 @@ class Events(Sequence[Event]):
         reads = None if settings is None else Readers.of_settings(settings)
         events = cls(*fields_of_arrow(data, fields, reads))
         return events if events.awaited is None else events.released()
+
+    @property
+    def kinds(self) -> NDArray[np.uint8]:
+        """What each row is: 0 an observation, 1 a label, 2 the end of the wait for one."""
+        kinds = self.labels.astype(np.uint8)
+        return kinds if self.ended is None else kinds + self.ended
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Which rows are labels with a value."""
+        return self.labels if self.ended is None else self.labels & ~self.ended
 
     @property
     def has_refused(self) -> bool:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from abers.stream.events import DeadLetter
     from abers.stream.tasks.base import PredictionRows
 
-__all__ = ["Decided"]
+__all__ = ["ENDS", "Decided"]
+
+ENDS = 2
+"""The kind of an event that says that no label will come."""
 
 
 class Decided(NamedTuple):
@@ -28,7 +31,7 @@ class Decided(NamedTuple):
     labels: NDArray[np.bool_]  # which events of the batch are labels
     events: Events  # the valid ones
     rows: Integers  # in the batch
-    kinds: Bytes  # 0 for an observation, 1 for a label
+    kinds: Bytes  # 0 for an observation, 1 for a label, `ENDS` where no label will come
     models: NDArray[np.uint32]  # numbers, after what is retired is gone
     keys: NDArray[np.uint32]  # of the pairs of model and segment; 0 for labels
     times: Integers

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.backends import core
+from abers.stream.column_types import objects
 from abers.stream.columns import Events
+from abers.stream.decided import ENDS
 from abers.stream.events import DeadLetter, Label
 from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps, Retired
 from abers.stream.model_learners import ModelLearners
 from abers.stream.model_names import ModelNames
 from abers.stream.outputs import in_causal_order
-from abers.stream.pending_store import ASSUMES, LATE, Count
+from abers.stream.pending_store import ASSUMES, LATE, PENDING, Count
+from abers.stream.saved_store import StoreColumns
 from abers.stream.validation import EventValidator
 from abers.validation import shown
 
@@ -184,6 +187,16 @@ class Join:
         dead = [(int(decided.rows[label[0]]), self.unmatched(label)) for label in unknown]
         return JoinedBatch(decided, steps, dead, expired, late)
 
+    def waits(self) -> Events:
+        """Return the ends of all waits for labels, oldest first, at the times of observations."""
+        columns = StoreColumns.empty(self.store.count(PENDING))
+        ids = [one for part in columns.ids_of(self.store, PENDING) for one in part]
+        every, names = np.ones(len(ids), bool), objects(self.names.by_number)
+        segments = objects([""] * len(ids))
+        return Events(
+            every, objects(ids), columns.times, names[columns.models], segments, ended=every
+        )
+
     # One event, which `EventValidator.known` knows, and the store has taken
 
     def count_one(self, *, is_label: bool, steps: int) -> None:
@@ -209,12 +222,13 @@ class Join:
         expired: list[ExpiredObservations] = []
         unmatched: list[tuple[int, Unknown]] = []
         dead: list[tuple[int, DeadLetter]] = []
+        kinds = events.kinds
 
         def accept(row: int, event: Event, model: int, key: int, value: float) -> None:
             """Join a valid event, and pass it to the learners."""
             step, corrected, unknown, gone = self._enter(
                 [event.id],
-                np.array([type(event) is Label], np.uint8),
+                kinds[row : row + 1],
                 np.array([model], np.uint32),
                 np.array([key], np.uint32),
                 np.array([event.time], np.int64),
@@ -299,7 +313,7 @@ class Join:
             self.learners.drop(joined.expired.slots.tolist())
         decided, counters = joined.decided, self._counters
         n_labels = int(decided.labels.sum())
-        counters["labels_in"] += n_labels
+        counters["labels_in"] += n_labels - int((decided.kinds == ENDS).sum())
         counters["observations"] += len(decided.labels) - n_labels
         for reason in (*(one.reason for _, one in dead), *(why for _, why in decided.rejected)):
             counters[f"dead:{reason}"] += 1

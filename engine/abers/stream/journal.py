@@ -15,6 +15,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from abers.arrays import raw
 from abers.exceptions import ParameterError
@@ -25,10 +26,10 @@ from abers.stream.step import step
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from abers.stream.columns import Events
+    from abers.stream.decided import Decided
     from abers.stream.outputs import Outputs
     from abers.stream.state import ProcessorState
 
@@ -47,7 +48,7 @@ class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
     settings
         Digest of the settings of the processor.
     labels
-        u1 for each event of the batch: 1 if it is a label.
+        u1 for each event of the batch: 1 if it is a label, 2 if it says that none will come.
     rejected
         Row and reason of each event that is not valid, ascending; the columns below are of the
         valid events.
@@ -177,7 +178,7 @@ def record(state: ProcessorState, events: Events) -> tuple[Outputs, JournalEntry
     issued = None if state.task.repeats else decided.issued
     entry = JournalEntry(
         settings=settings_digest(state.settings),
-        labels=decided.labels.tobytes(),
+        labels=_kinds(decided),
         rejected=[*decided.rejected],
         ids=decided.events.ids.tolist(),
         times=bytes(raw(decided.times)),
@@ -195,6 +196,12 @@ def record(state: ProcessorState, events: Events) -> tuple[Outputs, JournalEntry
         retired=[*decided.retired],
     )
     return outputs, entry
+
+
+def _kinds(decided: Decided) -> bytes:
+    kinds = decided.labels.astype(np.uint8)
+    kinds[decided.rows] = decided.kinds
+    return kinds.tobytes()
 
 
 def counted(counters: Mapping[str, int]) -> list[int]:

@@ -19,7 +19,7 @@ from abers.serialization import MAX_COUNT, REMEDY, column, require
 from abers.stream import step
 from abers.stream.column_types import objects
 from abers.stream.columns import Events
-from abers.stream.decided import Decided
+from abers.stream.decided import ENDS, Decided
 from abers.stream.join import COUNTERS, LATER_COUNTERS
 from abers.stream.journal import settings_digest
 from abers.stream.settings import LARGEST_TIME
@@ -84,7 +84,8 @@ def _require_order(entry: JournalEntry, counters: dict[str, int]) -> None:
     if not least <= len(entry.counters) <= len(COUNTERS):
         msg = f"journal entry has {len(entry.counters)} counters, not {len(COUNTERS)}; {REMEDY}"
         raise StateError(msg)
-    before = _count_events(_written(entry)) - len(entry.labels)
+    taken = len(entry.labels) - entry.labels.count(ENDS)
+    before = _count_events(_written(entry)) - taken
     if before != _count_events(counters):
         msg = (
             f"the journal entry follows {before} events, and the processor has taken "
@@ -142,8 +143,8 @@ def _decided(entry: JournalEntry, names: ModelNames, task: Task) -> Decided:
     here = np.ones(len(batch), bool)
     here[[row for row, _ in entry.rejected]] = False
     kinds = batch[here]
-    require((batch <= 1).all(), "labels")
-    labels = kinds == 1
+    require((batch <= ENDS).all(), "labels")
+    labels = kinds > 0
     n, labelled = len(kinds), int(labels.sum())
     times = column(entry.times, "<i8", "times", n)
     require(((times > -LARGEST_TIME) & (times < LARGEST_TIME)).all(), "times")
@@ -152,7 +153,7 @@ def _decided(entry: JournalEntry, names: ModelNames, task: Task) -> Decided:
     values[~labels] = _sizes(entry, n - labelled)
     values[labels] = column(entry.values, "<f8", "values", labelled)
     require(task.are_scores(scores[~labels]), "scores")
-    require(task.are_values(values[labels]), "values")
+    require(task.are_values(values[kinds == 1]), "values")
     require(len(entry.ids) == n and all(entry.ids), "ids")
     numbers, models = _named(entry.models, n, names.by_number, entry.new_models, "models")
     keys, pairs = _named(entry.keys, n - labelled, names.pairs, entry.new_keys, "keys")
@@ -169,7 +170,7 @@ def _decided(entry: JournalEntry, names: ModelNames, task: Task) -> Decided:
         extra=None if extra is None else extra[here],
     )
     return Decided(
-        batch == 1,
+        batch > 0,
         events,
         np.flatnonzero(here),
         kinds,

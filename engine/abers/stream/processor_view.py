@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.monitoring import TaskMonitor
+    from abers.stream.columns import Events
     from abers.stream.history import ModelHistory
     from abers.stream.state import ProcessorState
 
@@ -37,6 +38,14 @@ class ProcessorView:
         """Number of observations that wait for labels, and of labels that wait for observations."""
         store = self._state.join.store
         return store.count(PENDING), store.count(EARLY)
+
+    def waits(self) -> Events:
+        """Return the end of each wait for a label, as events.
+
+        A processor that takes them waits for no label, as if each wait were over: it is for the end
+        of a stream that is all there is.
+        """
+        return self._state.join.waits()
 
     @property
     def accounts(self) -> dict[str, int]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from abers.backends import core
 from abers.exceptions import InputError, LabelError, ScoreError, SettingsError
-from abers.stream.decided import Decided
+from abers.stream.decided import ENDS, Decided
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.model_names import NewNames
 from abers.stream.name_columns import names_of
@@ -158,12 +158,12 @@ class EventValidator:
         rows: list[int] = []
         rejected: list[DeadLetter] = []
         scores = np.zeros((len(events), self._task.score_width))
-        values = np.zeros(len(events))
+        values, kinds = np.zeros(len(events)), events.kinds
         refused = repeat(None) if events.refused is None else events.refused
         for row, (event, error) in enumerate(zip(events, refused, strict=False)):
             try:
                 _require_read(error)
-                value = self._value(event)
+                value = 0.0 if kinds[row] == ENDS else self._value(event)
                 self._check(event, new)
                 if self._by_features is not None and type(event) is Observation:
                     values[row] = value
@@ -308,7 +308,7 @@ def _numbered(  # noqa: PLR0913, PLR0917 - a column each
         labels,
         valid,
         rows,
-        valid.labels.astype(np.uint8),
+        valid.kinds,
         new.models.numbers(named.models)[named.model],
         keys,
         valid.times.astype(np.int64, copy=False),

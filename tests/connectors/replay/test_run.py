@@ -267,9 +267,10 @@ def test_a_run_goes_on_where_a_state_was_saved(
     stop: int,
 ) -> None:
     """A run that was killed after any batch and restarted writes the same outputs."""
-    file = StateFile(str(tmp_path_factory.mktemp("state") / "abers.state"), {})
+    folder = tmp_path_factory.mktemp("state")
+    file = StateFile(str(folder / "abers.state"), {})
     settings = Settings(label_timeout=10, max_jump=2**53)
-    whole, written = ran(records, size)
+    whole, written = ran(records, size, state=StateFile(str(folder / "whole.state"), {}))
 
     first = sinks()
     run = Run(Records(records, size), Processor(settings), first, state=file, every=every)

@@ -79,7 +79,7 @@ def test_without_monitors() -> None:
 
 
 def test_all_models_together() -> None:
-    """Means are over all models and segments; pending events and dead letters are counted."""
+    """Means are over all models and segments; how events ended and dead letters are counted."""
     events: list[Event] = [
         Observation("a", 0, "one", 0.5),
         Observation("a", 0, "two", 0.5, segment="x"),
@@ -92,10 +92,10 @@ def test_all_models_together() -> None:
     run = Run(MemorySource(events), Processor(), {"predictions": MemorySink()})
     assert list(run.run()) == [7]
     summary = summarize_run(run, 7, 0.0)
-    assert (summary.observations, summary.labels, summary.waiting) == (3, 2, (1, 1))
+    assert (summary.observations, summary.labels, summary.waiting) == (3, 2, (0, 1))
     assert summary.calibrated is not None
     assert summary.calibrated["brier"] == 0.25
     assert summary.dead_letters == {"bad-id": 1}
-    assert summary.counters["early_labels"] == 1
+    assert (summary.counters["early_labels"], summary.counters["expired"]) == (1, 1)
     assert 0 not in summary.counters.values()
     assert summary.events_per_second == 0.0

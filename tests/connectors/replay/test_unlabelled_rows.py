@@ -85,7 +85,7 @@ def test_rows_without_labels_are_predicted(
     assert predicted() == [f"a{i}" for i in range(ROWS)]
     summary = json.loads(ran.out)
     assert (summary["unlabelled"], summary["labels"]) == (ROWS - KNOWN, KNOWN)
-    assert summary["waiting"] == [ROWS - KNOWN, 0]
+    assert summary["waiting"] == [0, 0]
     assert summary["notes"] == [SENTENCE]
 
 
@@ -106,7 +106,7 @@ def test_rows_of_iceberg_without_labels_are_predicted(
     assert predicted() == [f"a{i}" for i in range(ROWS)]
     summary = json.loads(ran.out)
     assert (summary["unlabelled"], summary["labels"]) == (ROWS - KNOWN, KNOWN)
-    assert summary["waiting"] == [ROWS - KNOWN, 0]
+    assert summary["waiting"] == [0, 0]
     assert summary["notes"] == [SENTENCE]
 
 
@@ -189,12 +189,51 @@ def test_a_row_that_comes_again_with_its_label(invoke: Invoke) -> None:
     assert summary["counters"]["duplicate_observations"] == ROWS - KNOWN
 
 
-def test_labels_that_wait_for_rows_without_a_label_are_counted(invoke: Invoke) -> None:
-    """The answers stop at the first row without a label, and a note counts the labels behind it."""
+def one_without_label() -> None:
+    """Write a history of one model, in two forms, in the midst of which a row has no label."""
     rows = history(known=400, rows=400)
     rows[300]["label"] = rows[300]["label_time"] = None
-    write("s.csv", [row | {"model": "m"} for row in rows])
-    ran = invoke("replay", "s.csv", "--json", "--delay", "3", "-o", "o.jsonl")
+    rows = [row | {"model": "m"} for row in rows]
+    write("s.csv", rows)
+    kept = ("id", "time", "prob", "model")
+    write("p.csv", [{name: row[name] for name in kept} for row in rows])
+    known = [
+        {"id": row["id"], "time": row["label_time"], "label": row["label"], "model": "m"}
+        for row in rows
+        if row["label"] is not None
+    ]
+    write("l.csv", known)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("s.csv", "--delay", "3"),
+        ("s.csv", "--delay", "1h"),
+        ("s.csv",),
+        ("p.csv", "--labels", "l.csv"),
+        ("p.csv", "--labels", "l.csv", "--workers", "2"),
+    ],
+)
+def test_a_row_without_a_label_keeps_none_from_counting(
+    invoke: Invoke, words: tuple[str, ...]
+) -> None:
+    """All labels count in the answers, also those of rows behind one that never gets a label."""
+    one_without_label()
+    ran = invoke("replay", *words, "--json", "-o", "o.jsonl")
+    assert ran.code == 0, ran.err
+    summary = json.loads(ran.out)
+    assert summary["answers"]["now"]["last_row"] == 400
+    assert (summary["counters"]["expired"], summary["waiting"]) == (1, [0, 0])
+    assert not any("count in no answer" in note for note in summary["notes"])
+
+
+def test_labels_that_wait_for_rows_without_a_label_are_counted(invoke: Invoke) -> None:
+    """With a state a label may still come: answers stop at such a row, and a note counts."""
+    one_without_label()
+    config = CONFIG.format(labels="delay = 3", fields='model = "model"')
+    Path("c.toml").write_text(config + '[state]\npath = "state"\n')
+    ran = invoke("run", "c.toml", "--json")
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["answers"]["now"]["last_row"] == 300
     notes = json.loads(ran.out)["notes"]

@@ -589,7 +589,7 @@ def test_damage(data: st.DataObject, name: str) -> None:
         ("new_keys", [("default", ""), ("default", "")]),
         ("models", np.array([0, 0, 0, 0, 1], "<u4").tobytes()),
         ("keys", np.array([0, 2], "<u4").tobytes()),
-        ("labels", b"\2\0\1\0\1\1"),
+        ("labels", b"\3\0\1\0\1\1"),
         ("rejected", [(6, "bad-id")]),
     ],
 )

@@ -119,7 +119,7 @@ class BinaryTask(Task):
             return None
         if not self._smallest <= scores.min() <= scores.max() <= self._largest:  # nor a NaN
             return None
-        return scores.reshape(n, 1), np.where(events.labels, values, 0.0)
+        return scores.reshape(n, 1), np.where(events.labelled, values, 0.0)
 
     def are_scores(self, rows: Floats) -> bool:
         """Return whether rows are finite scores, in [0, 1] where they are probabilities."""

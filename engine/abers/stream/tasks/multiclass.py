@@ -101,10 +101,10 @@ class MultiClassTask(Task):
                 return None
             scores[~events.labels] = table
         if events.values is not None:
-            given = events.values[events.labels].tolist()
+            given = events.values[events.labelled].tolist()
             if not {*map(type, given)} <= {str} or not {*given} <= self._numbers.keys():
                 return None
-            values[events.labels] = [self._numbers[name] for name in given]
+            values[events.labelled] = [self._numbers[name] for name in given]
         return scores, values
 
     def _table(self, given: list[Any]) -> Floats | None:

@@ -136,11 +136,11 @@ class RegressionTask(Task):
             return None
         if not (np.isfinite(scores).all() and np.isfinite(values).all()):
             return None
-        given = values[events.labels]
+        given = values[events.labelled]
         if ((given < self._lowest) | (given > self._highest)).any():
             return None
         # -0.0 becomes 0.0, as in `score`.
-        return scores.reshape(n, 1) + 0.0, np.where(events.labels, values, 0.0) + 0.0
+        return scores.reshape(n, 1) + 0.0, np.where(events.labelled, values, 0.0) + 0.0
 
     def are_scores(self, rows: Floats) -> bool:
         """Return whether rows are finite scores."""
