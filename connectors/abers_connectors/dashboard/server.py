@@ -10,6 +10,7 @@ import errno
 import socket
 import threading
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import AbersError, ConfigError
@@ -40,18 +41,20 @@ def serving(
     feed: Feed | None = None,
     *,
     patience: float = _PATIENCE,
+    fast: bool = False,
 ) -> Iterator[str]:
     """Serve health and metrics, and the live page, in a `with` block; yield the address.
 
     The status is None for a replay, and the feed is None for no page. A client has `patience`
-    seconds for its request, and for taking the response. An AbersError is raised if the port is in
+    seconds for its request, and for taking the response. A fast server uses the libraries of the
+    extra serve if they are installed. An AbersError is raised if the port is in
     use; a ConfigError, if the host is unknown, the port may not be used, or the token cannot be
     sent; a MissingExtraError, if a library is not installed.
     """
     require_libraries()
     with ExitStack() as stack:
         app = pages(http, status, feed, stack)
-        yield stack.enter_context(listening(http, app, patience=patience))
+        yield stack.enter_context(listening(http, app, patience=patience, fast=fast))
 
 
 def require_libraries() -> None:
@@ -61,10 +64,12 @@ def require_libraries() -> None:
 
 
 @contextmanager
-def listening(http: HttpSection, app: ASGIApp, *, patience: float = _PATIENCE) -> Iterator[str]:
+def listening(
+    http: HttpSection, app: ASGIApp, *, patience: float = _PATIENCE, fast: bool = False
+) -> Iterator[str]:
     """Serve an application in a `with` block, and yield the address; see `serving`."""
     with _bound(http) as listener:
-        server = _server(app, patience)
+        server = _server(app, patience, fast=fast and _has_fast())
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
         )
@@ -106,18 +111,22 @@ def pages(
     return RequestLimits(app)
 
 
-def _server(app: ASGIApp, patience: float) -> Any:  # noqa: ANN401 - a uvicorn.Server
+def _has_fast() -> bool:
+    return all(map(find_spec, ("httptools", "uvloop")))
+
+
+def _server(app: ASGIApp, patience: float, *, fast: bool) -> Any:  # noqa: ANN401 - a uvicorn.Server
     """Return a uvicorn server of the app."""
     import uvicorn  # noqa: PLC0415 - an extra
 
-    from abers_connectors.http.connections import PARSED, protocol  # noqa: PLC0415 - likewise
+    from abers_connectors.http.connections import PARSED  # noqa: PLC0415 - likewise
 
     settings = uvicorn.Config(
         app,
-        http=protocol(patience),
+        http=_protocol(patience, fast=fast),
         ws="none",
         lifespan="off",
-        loop="asyncio",
+        loop="uvloop" if fast else "asyncio",
         log_config=None,
         log_level="error",  # mistakes of clients are not logged
         access_log=False,
@@ -129,6 +138,16 @@ def _server(app: ASGIApp, patience: float) -> Any:  # noqa: ANN401 - a uvicorn.S
         timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(settings)
+
+
+def _protocol(patience: float, *, fast: bool) -> Any:  # noqa: ANN401 - a class of uvicorn's
+    if fast:
+        from abers_connectors.http.fast_connections import fast_protocol  # noqa: PLC0415
+
+        return fast_protocol(patience)
+    from abers_connectors.http.connections import protocol  # noqa: PLC0415 - an extra
+
+    return protocol(patience)
 
 
 def _bound(http: HttpSection) -> socket.socket:

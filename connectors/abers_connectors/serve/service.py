@@ -106,7 +106,7 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
         routes = [*reading_routes(service.ask, stack.callback, names, tokens.read)]
         rest = pages(http, service.status, service.page.feed, stack, routes)
         app = ServeApplication(rest, tokens, names)
-        url = stack.enter_context(listening(http, app))
+        url = stack.enter_context(listening(http, app, fast=True))
         say(f"serving at {url}/; restoring {section.data}")
         key = state_key(file=config.state.key_file)
         with DurableProcessor(
