@@ -177,7 +177,7 @@ class Status:
                     counts.model_totals.add(models, settled.keys, settled.scored)
 
     def events_taken(self, task: StreamTask) -> None:
-        """Count what became of the events of a task since the last call."""
+        """Count how the events of a task ended since the last call."""
         with self._lock:
             self._count_ends(task)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from abers.stream import DurableProcessor
-    from abers.stream.durable.answers import Answer
+    from abers.stream.durable.answers import EventAnswer
     from abers_connectors.serve.rows import RequestRows
     from abers_connectors.serve.tokens import ServeTokens
 
@@ -42,7 +42,7 @@ class _Gone(Exception):  # noqa: N818 - caught in this module
     """The client has gone."""
 
 
-class _Refusal(Exception):  # noqa: N818 - caught in this module
+class _RefusedRequest(Exception):  # noqa: N818 - caught in this module
     """A request is refused with a status."""
 
     def __init__(self, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
@@ -53,7 +53,7 @@ class _Refusal(Exception):  # noqa: N818 - caught in this module
 class _Endpoint(NamedTuple):
     kind: str  # of its token
     read: Callable[[bytes, int], RequestRows]
-    write: Callable[[RequestRows, Sequence[Answer]], bytes]
+    write: Callable[[RequestRows, Sequence[EventAnswer]], bytes]
 
 
 _ENDPOINTS = {
@@ -104,7 +104,7 @@ class ServeApplication:
             body = await self._answer(endpoint, scope, receive)
         except _Gone:
             return
-        except _Refusal as error:
+        except _RefusedRequest as error:
             text = msgspec.json.encode({"error": str(error)})
             await _send(send, error.status, text, *error.headers)
         else:
@@ -126,28 +126,28 @@ class ServeApplication:
     async def _answer(self, endpoint: _Endpoint, scope: Scope, receive: Receive) -> bytes:
         headers = scope["headers"]
         if len(headers) > _FIELDS:
-            raise _Refusal(431, "the request has too many header fields", _CLOSE)
+            raise _RefusedRequest(431, "the request has too many header fields", _CLOSE)
         given = dict(headers)
         if not self._knows(given.get(b"host", b"").decode("latin-1")):
-            raise _Refusal(403, "not served under this name; add it to http.hosts", _CLOSE)
+            raise _RefusedRequest(403, "not served under this name; add it to http.hosts", _CLOSE)
         if given.get(b"content-type", b"").partition(b";")[0].strip() != _JSON[1]:
             # A page of another site cannot send this header.
-            raise _Refusal(415, "send the header content-type: application/json", _CLOSE)
+            raise _RefusedRequest(415, "send the header content-type: application/json", _CLOSE)
         if not self._tokens.allows(endpoint.kind, headers):
             text = f"no token for this; send Authorization: Bearer … with that for {endpoint.kind}"
-            raise _Refusal(401, text, (b"www-authenticate", b"Bearer"), _CLOSE)
+            raise _RefusedRequest(401, text, (b"www-authenticate", b"Bearer"), _CLOSE)
         body = await _body(headers, receive)
         if self._batcher is None or not self._open:
-            raise _Refusal(503, "the state is being restored or saved; try again", _AGAIN)
+            raise _RefusedRequest(503, "the state is being restored or saved; try again", _AGAIN)
         try:
             rows = endpoint.read(body, time.time_ns() // 1_000_000)
             return endpoint.write(rows, await self._batcher.answers(rows.events))
         except BadRequestError as error:
-            raise _Refusal(400, str(error)) from None
+            raise _RefusedRequest(400, str(error)) from None
         except BusyError:
-            raise _Refusal(429, "too many events wait; send less at once", _AGAIN) from None
+            raise _RefusedRequest(429, "too many events wait; send less at once", _AGAIN) from None
         except DurabilityError:
-            raise _Refusal(503, "the disk failed; nothing was taken for certain", _AGAIN) from None
+            raise _RefusedRequest(503, "the disk failed; send it again", _AGAIN) from None
 
 
 async def _body(headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> bytes:
@@ -166,7 +166,7 @@ async def _body(headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> byt
             if not message.get("more_body"):
                 return b"".join(parts)
     text = f"the body has more than {_BODY:,} bytes; send fewer rows"
-    raise _Refusal(413, text, _CLOSE)
+    raise _RefusedRequest(413, text, _CLOSE)
 
 
 async def _send(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:

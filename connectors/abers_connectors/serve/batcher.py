@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from abers.stream import Event
-    from abers.stream.durable.answers import Answer
+    from abers.stream.durable.answers import EventAnswer
 
-    _Waiting = list[tuple[list[Event], asyncio.Future[list[Answer]]]]
+    _Waiting = list[tuple[list[Event], asyncio.Future[list[EventAnswer]]]]
 
 __all__ = ["Batcher", "BusyError"]
 
@@ -33,7 +33,9 @@ class Batcher:
         Number of events that may wait.
     """
 
-    def __init__(self, answer: Callable[[list[Event]], Future[list[Answer]]], most: int) -> None:
+    def __init__(
+        self, answer: Callable[[list[Event]], Future[list[EventAnswer]]], most: int
+    ) -> None:
         self._answer, self._most = answer, most
         self._waiting: _Waiting = []
         self._size, self._busy = 0, False
@@ -43,14 +45,14 @@ class Batcher:
         """Whether nothing waits."""
         return not self._size
 
-    async def answers(self, events: list[Event]) -> list[Answer]:
+    async def answers(self, events: list[Event]) -> list[EventAnswer]:
         """Return the answers to events; a BusyError is raised if too many wait."""
         if not events:
             return []
         if self._size and self._size + len(events) > self._most:
             raise BusyError
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Answer]] = loop.create_future()
+        future: asyncio.Future[list[EventAnswer]] = loop.create_future()
         self._waiting.append((events, future))
         self._size += len(events)
         if not self._busy:
@@ -75,7 +77,7 @@ class Batcher:
         group: _Waiting,
         size: int,
         loop: asyncio.AbstractEventLoop,
-        done: Future[list[Answer]] | Exception,
+        done: Future[list[EventAnswer]] | Exception,
     ) -> None:
         self._size -= size
         error = done if isinstance(done, Exception) else done.exception()

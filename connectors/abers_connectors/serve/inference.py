@@ -21,7 +21,7 @@ from abers_connectors.serve.rows import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abers.stream.durable.answers import Answer
+    from abers.stream.durable.answers import EventAnswer
 
 __all__ = ["infer_response", "infer_rows"]
 
@@ -36,12 +36,12 @@ class _Tensor(msgspec.Struct):
     data: list[Any]
 
 
-class _Request(msgspec.Struct):
+class _InferRequest(msgspec.Struct):
     inputs: list[_Tensor]
     id: str | None = None
 
 
-_decode = msgspec.json.Decoder(_Request).decode
+_decode = msgspec.json.Decoder(_InferRequest).decode
 
 
 def infer_rows(body: bytes, model: str, now: int) -> RequestRows:
@@ -61,13 +61,13 @@ def infer_rows(body: bytes, model: str, now: int) -> RequestRows:
     return RequestRows([observation(row, now) for row in rows], {}, single=False)
 
 
-def infer_response(model: str, rows: RequestRows, answers: Sequence[Answer]) -> bytes:
+def infer_response(model: str, rows: RequestRows, answers: Sequence[EventAnswer]) -> bytes:
     """Return the body of a response; a BadRequestError names the rows without a prediction.
 
     The protocol has no place for them; those with a prediction may be asked again.
     """
     wrong = [
-        f"{event.id}: {one.letter.detail if one.letter else one.status}"
+        f"{event.id}: {one.dead_letter.detail if one.dead_letter else one.status}"
         for event, one in zip(rows.events, answers, strict=True)
         if one.prediction is None
     ]

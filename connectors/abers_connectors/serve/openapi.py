@@ -31,7 +31,7 @@ def description() -> dict[str, Any]:
         "info": {"title": "abers serve", "version": abers.__version__},
         "paths": {
             "/v1/predict": _post("Predict; a known id gets its prediction of before", "PredictRow"),
-            "/v1/labels": _post("Bring labels; each says what became of it", "LabelRow"),
+            "/v1/labels": _post("Bring labels; each has its result", "LabelRow"),
             "/v2/models/{model}/infer": {
                 "post": _operation("Predict by the Open Inference Protocol", "model")
             },

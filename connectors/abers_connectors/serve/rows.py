@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from abers.stream import Event
-    from abers.stream.durable.answers import Answer
+    from abers.stream.durable.answers import EventAnswer
 
 __all__ = [
     "MOST_ROWS",
@@ -58,7 +58,7 @@ class LabelRow(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class BadRequestError(Exception):
-    """A request that is no list of rows."""
+    """A request that must be a list of rows, and is another."""
 
 
 class RowError(NamedTuple):
@@ -120,7 +120,7 @@ def _rows(
 def _one_by_one(
     body: bytes, kind: type[R], event: Callable[[R], Event], *, single: bool
 ) -> RequestRows:
-    """Read rows some of which are wrong."""
+    """Read rows; some are wrong."""
     given = msgspec.json.decode(body)
     if not isinstance(given, list):
         msg = "the body is neither a list of rows nor a row; send [{…}, …] or {…}"
@@ -143,7 +143,7 @@ def _require_few(rows: Sequence[object]) -> None:
         raise BadRequestError(msg)
 
 
-def response(rows: RequestRows, answers: Sequence[Answer]) -> bytes:
+def response(rows: RequestRows, answers: Sequence[EventAnswer]) -> bytes:
     """Return the body of a response: a row for each row of the request."""
     found = [_row(event.id, one) for event, one in zip(rows.events, answers, strict=True)]
     for number, wrong in rows.errors.items():  # ascending, so each comes into its place
@@ -155,11 +155,11 @@ def _joined(rows: Iterable[bytes]) -> bytes:
     return b"[" + b",".join(rows) + b"]"
 
 
-def _row(id_: str, answer: Answer) -> bytes:
+def _row(id_: str, answer: EventAnswer) -> bytes:
     if answer.prediction is not None:
         return answer.prediction
-    if answer.letter is not None:
-        return _error(id_, answer.letter.reason, answer.letter.detail)
+    if answer.dead_letter is not None:
+        return _error(id_, answer.dead_letter.reason, answer.dead_letter.detail)
     if answer.status == "forgotten":
         return _error(id_, "forgotten-id", _FORGOTTEN)
     return _encode({"id": id_, "status": answer.status})

@@ -48,7 +48,7 @@ class ServedTask(StreamTask):
         return self.processor.accounts
 
 
-class _Service:
+class _ServedState:
     """The parts that requests and the main thread share."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _Service:
         self.durable: DurableProcessor | None = None
 
     def ask(self, question: Callable[[Processor], Any]) -> Any:  # noqa: ANN401 - any result
-        """Return the answer to a question about the processor; None while there is none."""
+        """Return the answer to a question about the processor; None before it is restored."""
         if self.durable is None:
             return None
         with self.durable.reading() as processor:
@@ -100,7 +100,7 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
     from abers_connectors.serve.verdict_route import reading_routes  # noqa: PLC0415 - likewise
 
     section = config.serve or ServeSection()
-    http, tokens, service = config.http, ServeTokens(config.http), _Service()
+    http, tokens, service = config.http, ServeTokens(config.http), _ServedState()
     names = {http.host, *http.hosts}
     with ExitStack() as stack, _stoppable() as stop:
         routes = [*reading_routes(service.ask, stack.callback, names, tokens.read)]
@@ -123,7 +123,7 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
 
 
 def _run(
-    service: _Service, durable: DurableProcessor, task: ServedTask, stop: threading.Event
+    service: _ServedState, durable: DurableProcessor, task: ServedTask, stop: threading.Event
 ) -> None:
     """Do what is due, until the end, or until the disk fails."""
     due = 0.0

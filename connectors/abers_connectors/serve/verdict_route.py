@@ -36,7 +36,7 @@ def reading_routes(
     """Yield the routes; see `live_routes` for closing, names and token.
 
     `ask` calls a function with the processor while nothing changes it, and returns its result; None
-    as long as there is none.
+    before it is restored.
     """
     work = SharedWork[dict[str, Any] | None]("http-verdict")
     closing(work.close)

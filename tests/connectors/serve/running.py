@@ -84,7 +84,7 @@ class Running:
         return self.ask("/v1/predict", [*rows]).json
 
     def label(self, *rows: object) -> list[str]:
-        """Return what became of labels."""
+        """Return the statuses of labels."""
         return [one.get("status") for one in self.ask("/v1/labels", [*rows]).json]
 
     def terminate(self) -> int:

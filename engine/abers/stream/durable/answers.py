@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from abers.stream.events import DeadLetter, Event
     from abers.stream.outputs import Outputs
 
-__all__ = ["Answer", "Answers"]
+__all__ = ["AnswerMemory", "EventAnswer"]
 
 _MAGIC = b"abersDA\x01"
 _encode = msgspec.json.Encoder().encode
 
 
-class Answer(NamedTuple):
+class EventAnswer(NamedTuple):
     """The answer to one event.
 
     Attributes
@@ -39,21 +39,21 @@ class Answer(NamedTuple):
         (the observation no longer waits). Of both "refused".
     prediction
         The prediction as JSON, if there is one.
-    letter
+    dead_letter
         Why the event is refused.
     """
 
     status: str
     prediction: bytes | None = None
-    letter: DeadLetter | None = None
+    dead_letter: DeadLetter | None = None
 
 
-class _Known(NamedTuple):
+class _Remembered(NamedTuple):
     prediction: bytes
     label: Any = None
 
 
-class Answers:
+class AnswerMemory:
     """The predictions and labels of the last ids of all models.
 
     Parameters
@@ -64,7 +64,7 @@ class Answers:
     Examples
     --------
     >>> from abers.stream import Label, Observation, Processor
-    >>> processor, answers = Processor(), Answers(1_000)
+    >>> processor, answers = Processor(), AnswerMemory(1_000)
     >>> events = [Observation("a", 1, score=0.5), Label("a", 2, value=1), Label("a", 3, value=0)]
     >>> [one.status for one in answers.take(events, processor.process_logged(events)[0])]
     ['predicted', 'learned', 'conflict']
@@ -72,41 +72,40 @@ class Answers:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._known: dict[tuple[str, str], _Known] = {}
+        self._known: dict[tuple[str, str], _Remembered] = {}
 
     def __len__(self) -> int:
         """Return the number of ids."""
         return len(self._known)
 
-    def take(self, events: Iterable[Event], outputs: Outputs) -> list[Answer]:
+    def take(self, events: Iterable[Event], outputs: Outputs) -> list[EventAnswer]:
         """Note the outputs of events, and return the answer to each."""
         known = self._known
         refused = {row: one for row, one in outputs.dead_letters if one.row is not None}
         learned = self._learned(outputs)
         made = dict(zip(outputs.predicted.tolist(), outputs.predictions, strict=True))
-        found: list[Answer] = []
+        found: list[EventAnswer] = []
         for row, event in enumerate(events):
             key = (event.model, event.id)
             if type(event) is not Observation:
                 found.append(self._of_label(event, key, learned.get(row, {}), refused.get(row)))
             elif (prediction := made.get(row)) is not None:
                 encoded = _encode(prediction)
-                known[key] = _Known(encoded)
-                found.append(Answer("predicted", encoded))
+                known[key] = _Remembered(encoded)
+                found.append(EventAnswer("predicted", encoded))
             elif row in refused:
-                found.append(Answer("refused", letter=refused[row]))
+                found.append(EventAnswer("refused", dead_letter=refused[row]))
             else:
-                before = known.get(key)
-                found.append(Answer("known", before.prediction) if before else Answer("forgotten"))
+                found.append(_again(known.get(key)))
             for settled, (label, _) in learned.get(row, {}).items():
                 self._settle(settled, label)
         self._forget()
         return found
 
     def note(self, outputs: Outputs) -> None:
-        """Note outputs of which nobody wants the answers."""
+        """Note outputs, without answers to anybody."""
         for one in outputs.predictions:
-            self._known[one.model, one.id] = _Known(_encode(one))
+            self._known[one.model, one.id] = _Remembered(_encode(one))
         for one in outputs.outcomes or ():
             self._settle((one.model, one.id), one.label)
         self._forget()
@@ -124,7 +123,9 @@ class Answers:
         except (msgspec.MsgspecError, ValueError) as error:
             msg = f"{name} is garbled ({error}); {REMEDY}"
             raise StateError(msg) from None
-        self._known = {(model, id_): _Known(encoded, label) for model, id_, encoded, label in rows}
+        self._known = {
+            (model, id_): _Remembered(encoded, label) for model, id_, encoded, label in rows
+        }
         self._forget()
 
     def _learned(self, outputs: Outputs) -> dict[int, dict[tuple[str, str], tuple[Any, bool]]]:
@@ -141,17 +142,19 @@ class Answers:
         key: tuple[str, str],
         learned: Mapping[tuple[str, str], tuple[Any, bool]],
         letter: DeadLetter | None,
-    ) -> Answer:
+    ) -> EventAnswer:
         if key in learned:
-            return Answer("late" if learned[key][1] else "learned")
+            return EventAnswer("late" if learned[key][1] else "learned")
         if letter is not None:
-            return Answer("refused", letter=letter)
+            return EventAnswer("refused", dead_letter=letter)
         known = self._known.get(key)
         if known is None:
-            return Answer("waiting")
+            return EventAnswer("waiting")
         if known.label is None:
-            return Answer("late")
-        return Answer("duplicate" if known.label == getattr(event, "value", None) else "conflict")
+            return EventAnswer("late")
+        return EventAnswer(
+            "duplicate" if known.label == getattr(event, "value", None) else "conflict"
+        )
 
     def _settle(self, key: tuple[str, str], label: Any) -> None:  # noqa: ANN401 - as the task has it
         if (known := self._known.get(key)) is not None:
@@ -160,6 +163,11 @@ class Answers:
     def _forget(self) -> None:
         for key in [*islice(self._known, max(0, len(self._known) - self._most))]:
             del self._known[key]
+
+
+def _again(known: _Remembered | None) -> EventAnswer:
+    """Return the answer to an observation that was predicted before."""
+    return EventAnswer("forgotten") if known is None else EventAnswer("known", known.prediction)
 
 
 _ROWS = list[tuple[str, str, bytes, Any]]

@@ -14,7 +14,7 @@ import msgspec
 from abers.exceptions import DurabilityError, ParameterError
 from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers.stream.columns import Events, as_events, require_events
-from abers.stream.durable.answers import Answers
+from abers.stream.durable.answers import AnswerMemory
 from abers.stream.durable.folder import StateFolder
 from abers.stream.durable.frames import START, file_head, frame
 from abers.stream.durable.group_commit import GroupCommit
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.serialization import Piece
     from abers.stream.background_snapshot import SnapshotResult
-    from abers.stream.durable.answers import Answer
+    from abers.stream.durable.answers import EventAnswer
     from abers.stream.events import Event
     from abers.stream.outputs import Outputs
     from abers.stream.processor import Processor
@@ -47,7 +47,7 @@ _LENGTH = 8  # bytes
 _MOST_TOGETHER = 10_000  # events of a group: more take hardly less time each
 
 
-class _Request(NamedTuple):
+class _WaitingEvents(NamedTuple):
     """Events that wait, and the position behind them."""
 
     events: Events | list[Event]
@@ -133,7 +133,7 @@ class DurableProcessor:
         self._process, self._closed = os.getpid(), False
         self._state_lock = RLock()
         self._position: Any = None
-        self._answers = Answers(most_answers) if most_answers else None
+        self._answers = AnswerMemory(most_answers) if most_answers else None
         self._journal: JournalFile
         self._last_snapshot: SnapshotResult | None = None
         with ExitStack() as stack:
@@ -184,17 +184,21 @@ class DurableProcessor:
         """
         batch = self._batch(events)
         _require_encodable(position)
-        return self._submitted(_Request(batch, position))
+        return self._submitted(_WaitingEvents(batch, position))
 
-    def answer(self, events: list[Event]) -> Future[list[Answer]]:
+    def answer(self, events: list[Event]) -> Future[list[EventAnswer]]:
         """Let events wait as `submit` does, and return the future of the answer to each.
 
-        An observation of a known id is answered with its prediction of before, and a label says
-        what became of it. So all may be sent again. Needs `most_answers`.
+        An observation of a known id is answered with its prediction of before, and a label has a
+        status; see `abers.stream.durable.answers.EventAnswer`. So all may be sent again. A
+        ParameterError is raised without `most_answers`; all other errors are those of `submit`.
         """
-        return self._submitted(_Request(self._batch(events), None, answered=True))
+        if self._answers is None:
+            msg = "answers are not remembered; set most_answers, such as to 1,000,000"
+            raise ParameterError(msg)
+        return self._submitted(_WaitingEvents(self._batch(events), None, answered=True))
 
-    def _submitted(self, request: _Request) -> Future[Any]:
+    def _submitted(self, request: _WaitingEvents) -> Future[Any]:
         self._require_open()
         return self._commit.submit(request, len(request.events))
 
@@ -267,7 +271,7 @@ class DurableProcessor:
             encoded_extra(batch.extra[~batch.labels].tolist())
         return batch
 
-    def _write(self, group: Sequence[_Request]) -> list[Any]:
+    def _write(self, group: Sequence[_WaitingEvents]) -> list[Any]:
         """Process a group of requests, and return the result of each when it is on disk."""
         try:
             if self._is_due():
@@ -289,7 +293,7 @@ class DurableProcessor:
         return self._results(group, events, outputs)
 
     def _results(
-        self, group: Sequence[_Request], events: Events | list[Event], outputs: Outputs
+        self, group: Sequence[_WaitingEvents], events: Events | list[Event], outputs: Outputs
     ) -> list[Any]:
         """Return the outputs of each request, or the answers to its events."""
         sizes = [len(one.events) for one in group]
@@ -337,7 +341,7 @@ class DurableProcessor:
             make = partial(self._copied, pieces, self._answers)
             self._snapshots.start(0, number, make)
 
-    def _copied(self, pieces: Iterator[Piece], answers: Answers | None) -> Iterator[Piece]:
+    def _copied(self, pieces: Iterator[Piece], answers: AnswerMemory | None) -> Iterator[Piece]:
         """Yield the answers and the snapshot, in the copy of this process."""
         os.close(self._lock)  # or the copy would keep it when this process is killed
         state = b"" if answers is None else answers.state(self._key)

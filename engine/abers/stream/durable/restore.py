@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.learners import Learner
-    from abers.stream.durable.answers import Answers
+    from abers.stream.durable.answers import AnswerMemory
     from abers.stream.durable.folder import StateFolder
     from abers.stream.settings import Settings
 
@@ -45,7 +45,7 @@ class ProcessorOptions(NamedTuple):
 
 
 def restored(
-    folder: StateFolder, options: ProcessorOptions, answers: Answers | None = None
+    folder: StateFolder, options: ProcessorOptions, answers: AnswerMemory | None = None
 ) -> tuple[Processor, JournalCursor]:
     """Return the processor of the newest snapshot, with all that the journal has behind it.
 
@@ -64,7 +64,9 @@ def restored(
     return processor, cursor
 
 
-def read_on(processor: Processor, cursor: JournalCursor, answers: Answers | None = None) -> None:
+def read_on(
+    processor: Processor, cursor: JournalCursor, answers: AnswerMemory | None = None
+) -> None:
     """Let a processor take the entries that follow a place, and note the answers."""
     before = cursor.number
     try:

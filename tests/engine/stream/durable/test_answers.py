@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from tests.engine.stream.replies import lab, obs
 
-from abers import StateError
+from abers import ParameterError, StateError
 from abers.stream import DurableProcessor, Prediction, Processor, Settings
-from abers.stream.durable.answers import Answer, Answers
+from abers.stream.durable.answers import AnswerMemory, EventAnswer
 from abers.stream.durable.folder import StateFolder
 
 if TYPE_CHECKING:
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 MOST = 1_000
 
 
-def statuses(found: list[Answer]) -> list[str]:
+def statuses(found: list[EventAnswer]) -> list[str]:
     """Return the statuses of answers."""
     return [one.status for one in found]
 
 
-def ask(durable: DurableProcessor, *events: Event) -> list[Answer]:
+def ask(durable: DurableProcessor, *events: Event) -> list[EventAnswer]:
     """Return the answers to events."""
     return durable.answer([*events]).result()
 
 
-def test_what_became_of_each(tmp_path: Path) -> None:
-    """Each event is answered by what became of it, in one group or in several."""
+def test_the_result_of_each(tmp_path: Path) -> None:
+    """Each event is answered by its result, in one group or in several."""
     events: list[Event] = [
         obs("a", 1, score=0.3),
         obs("a", 2, score=0.9),
@@ -51,12 +51,15 @@ def test_what_became_of_each(tmp_path: Path) -> None:
         assert found[0].prediction == found[1].prediction
         made = msgspec.json.decode(found[0].prediction or b"", type=Prediction)
         assert (made.id, made.score, made.p) == ("a", 0.3, 0.5)
-        assert [one.letter.reason for one in found if one.letter] == ["bad-score", "bad-label"]
+        assert [one.dead_letter.reason for one in found if one.dead_letter] == [
+            "bad-score",
+            "bad-label",
+        ]
 
 
 def test_answers_survive(tmp_path: Path) -> None:
     """Answers are there behind a restart, from a snapshot and from the journal behind it."""
-    first: list[Answer] = []
+    first: list[EventAnswer] = []
     with DurableProcessor(tmp_path, journal_bytes=2_000, most_answers=MOST) as durable:
         number = 0
         while len(StateFolder(tmp_path).numbers("answers")) < 2:
@@ -80,7 +83,7 @@ def test_answers_survive(tmp_path: Path) -> None:
 
 def test_what_is_forgotten() -> None:
     """The oldest ids are forgotten, and their observations are known without a prediction."""
-    answers, processor = Answers(2), Processor()
+    answers, processor = AnswerMemory(2), Processor()
     for name in "abc":
         answers.take([obs(name)], processor.process_logged([obs(name)])[0])
     assert len(answers) == 2
@@ -89,9 +92,15 @@ def test_what_is_forgotten() -> None:
         assert statuses(found) == [status]
 
 
+def test_answers_that_are_not_remembered(tmp_path: Path) -> None:
+    """Without room for answers there are none, and a call says how to get them."""
+    with DurableProcessor(tmp_path) as durable, pytest.raises(ParameterError, match="most_answers"):
+        durable.answer([obs("a")])
+
+
 def test_a_late_label() -> None:
     """A label of an observation that no longer waits is late."""
-    answers, processor = Answers(MOST), Processor(Settings(label_timeout=10, max_jump=2**53))
+    answers, processor = AnswerMemory(MOST), Processor(Settings(label_timeout=10, max_jump=2**53))
     events: list[Event] = [obs("a", 0), obs("b", 1), obs("c", 1), obs("d", 100), obs("e", 100)]
     events += [obs("f", 100), lab("a", 100)]
     found = answers.take(events, processor.process_logged(events)[0])
