@@ -42,6 +42,10 @@ def checked(path: Path, text: str) -> subprocess.CompletedProcess[str]:
         ("up to 3 points are not excluded\n", "range"),
         ("194 came where 286 were expected\n", "promised"),
         ("it is armed again\n", "counts anew"),
+        ("the methods, and who is trusted\n", "weights"),
+        ("it holds however often one reads\n", "however often you look"),
+        ("being without a label costs nothing\n", "lack of a label"),
+        ("sending it again is vain\n", "useless"),
     ],
 )
 def test_a_banned_word_is_found(tmp_path: Path, text: str, advice: str) -> None:
@@ -66,6 +70,7 @@ def test_a_banned_word_is_found(tmp_path: Path, text: str, advice: str) -> None:
         "labels 1,000 late",
         "formats such as CSV, and no such file",
         "the value is None",
+        "however often one reader asks",
     ],
 )
 def test_other_words_are_not(tmp_path: Path, text: str) -> None:

@@ -23,8 +23,8 @@ __all__ = ["TokenGuard"]
 
 _COOKIE = "abers_live"
 _WITHOUT = (
-    "This page needs a token. Open it once with ?token=… behind the address, where … is the token "
-    f"that the service has from {TOKEN} or http.token_file; the browser then remembers it."
+    "This page needs a token. Open it once with ?token=… after the address, where … is the token "
+    f"in {TOKEN} or http.token_file; the browser then remembers it."
 )
 
 

@@ -110,7 +110,7 @@ def listed_sentence(total: int) -> str:
     if total <= LISTED:
         return ""
     return (
-        f"The {LISTED} worst of {total:,} models: those with most latest labels that are wrong at "
+        f"The {LISTED} worst of {total:,} models, by how many of their latest labels are wrong, at "
         "least. Type a part of a name to find any other."
     )
 

@@ -1,7 +1,7 @@
 """HTTP server of health, metrics and the live page, in a thread of its own.
 
 No client can block the service or make it grow: connections, the size of a request and the time for
-it are bounded, and a supervisor gets its response whatever other clients do.
+it are bounded, and a supervisor gets its response even if other clients misbehave.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Checks that a command uses no file twice under different names.
 
-The identity of a file is its device and inode, whatever links, mounts or spellings lead to it; that
-of a missing file is its directory and name. A command must not write a file that it also uses
-otherwise; this is checked before anything is opened for writing. A link is not followed where the
-user did not name the file, because its name is derived from another.
+The identity of a file is its device and inode, with all links, mounts and spellings; that of a
+missing file is its directory and name. A command must not write a file that it also uses otherwise;
+this is checked before anything is opened for writing. A link is not followed where the user did not
+name the file, because its name is derived from another.
 """
 
 from __future__ import annotations

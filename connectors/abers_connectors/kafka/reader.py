@@ -1,6 +1,6 @@
 """Reader of partitions and offsets, outside the consumer group.
 
-Every answer is new, and right whatever transactions are open.
+Every answer is new, and right even if transactions are open.
 """
 
 from __future__ import annotations

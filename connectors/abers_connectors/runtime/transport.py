@@ -54,7 +54,7 @@ class TransactionError(BrokerError):
 
 
 class RefusedRecordError(BrokerError):
-    """The brokers refuse a record as long as its topic has a setting; sending it again is vain."""
+    """The brokers refuse a record as long as its topic has a setting: do not send it again."""
 
     def __init__(self, doing: str, why: object) -> None:
         msg = (

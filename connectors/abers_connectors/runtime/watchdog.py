@@ -1,7 +1,7 @@
 """Watchdog that ends the process if the broker does not answer, or the loop does not move.
 
 Some calls of Kafka clients never return when a broker dies, and a record, a learner or a library
-can keep the interpreter for itself. Nothing in the process can cancel either. So the process ends,
+can block the interpreter. Nothing in the process can cancel either. So the process ends,
 and its supervisor restarts it. The timer of the native core does that without the interpreter.
 """
 
@@ -83,7 +83,7 @@ class Watchdog:
         self._start(
             self._own,
             f"the loop has not moved for {seconds:g} s ({key}){doing}: a record, a learner or a "
-            "library keeps it, or the interpreter does not answer",
+            "library blocks it, or the interpreter does not answer",
         )
 
     def _start(self, limit: Limit, sentence: str) -> None:

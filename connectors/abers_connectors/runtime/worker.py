@@ -339,8 +339,8 @@ class Worker:
         if failed >= _MOST_UNDECODED and not any(one.decoded for one in counts):
             reasons = ", ".join(f"{number:,} {why}" for why, number in self._dead.most_common())
             msg = (
-                f"no record could ever be decoded, and {failed:,} could not ({reasons}); look at "
-                "the dead letters, and fix the input or its mapping"
+                f"no record was ever decoded, and {failed:,} failed ({reasons}); read the "
+                "dead letters, and fix the input or its mapping"
             )
             raise DeadLettersError(msg)
 

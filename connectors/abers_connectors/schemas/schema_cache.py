@@ -47,7 +47,7 @@ class SchemaCache(Generic[T]):
     logged, and its schema is unusable, too. If the registry is away, or this machine has no room to
     compile, a BrokerError is raised if `stop`; otherwise the records of unknown schemas are bad,
     and the registry gets no request for some seconds. A ConfigError is raised if the registry
-    refuses the login. No other error is raised, whatever producers and the registry send.
+    refuses the login. Nothing that producers or the registry send raises another error.
     """
 
     def __init__(

@@ -118,7 +118,7 @@ def is_blank(line: RawLine) -> bool:
 
 
 def shown(line: RawLine) -> str:
-    """Return a line as text, whatever its bytes; an oversized one as its head and length."""
+    """Return a line as text, with any bytes; an oversized line as its head and length."""
     if isinstance(line, bytes):
         return line.removesuffix(b"\r").decode("utf-8", "backslashreplace")
     head = line.head.decode("utf-8", "backslashreplace")[:_SHOWN_CHARACTERS]
@@ -178,5 +178,5 @@ class _TextCheck:
         if not self._ends and (self._returns or (self._last == b"\r" and not growing)):
             return r"has lines that end in \r alone; end them in \n"
         if self._empty and self._odd and not growing:
-            return "holds no record: there is nothing in it but a byte order mark or NUL bytes"
+            return "has no record: it has only a byte order mark or NUL bytes"
         return None

@@ -41,7 +41,7 @@ def sort_remedy(source: Source, time: str, form: str | None, raw: str) -> str:
     """
     command = None if source.name == "standard input" else _command(source, time, form, raw)
     if command is None:
-        return f"Sort the input by {time} first, and give it again."
+        return f"Sort the input by {time} first, and pass it again."
     return f"It is too large to be sorted here; sort it first: {command}"
 
 

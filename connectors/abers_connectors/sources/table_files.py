@@ -143,7 +143,7 @@ def _iceberg(name: str, part: Part, time: str, model: str, version: str | None) 
             pinned = _Pinned.of(table, version)
             wanted = _iceberg_filter(table.schema(), pinned.schema, part, time, model)
             tasks = [*table.scan(wanted, snapshot_id=pinned.snapshot).plan_files()]
-    except Exception as error:  # whatever a catalog raises
+    except Exception as error:  # a catalog may raise anything
         msg = f"{name}: the Iceberg table cannot be read ({error}); see that the catalog is "
         msg += "configured for PyIceberg, and the table is there"
         raise RecordError(msg) from error

@@ -122,7 +122,7 @@ class TextSource:
                 yield RawRecords(records.numbers[piece], records.raws[piece])
 
     def _unchecked(self, file: BinaryIO) -> Iterator[RawRecords]:
-        """Yield the raw records, in whatever columns."""
+        """Yield the raw records, with any columns."""
         reads, given = self._schema.reads, self._format
         self._line_format: CsvFormat | JsonLinesFormat = (
             CsvFormat(self.name, reads, self._limit, self._keeps, self._dialect())

@@ -123,7 +123,7 @@ def logs(u: Floats) -> tuple[Floats, Floats]:
 
 
 def bounded(logarithms: Floats) -> Floats:
-    """Return logarithms of probabilities, finite whatever a distribution makes of them."""
+    """Return logarithms of probabilities, which are finite for any distribution."""
     return np.maximum(logarithms, _LEAST)
 
 

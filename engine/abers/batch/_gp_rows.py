@@ -1,7 +1,7 @@
-"""What a GP-Beta calibrator holds, when it is fitted, and how it is saved.
+"""The rows of a GP-Beta calibrator, when it is fitted, and how it is saved.
 
 A fit is due after a fixed share of the labels then kept, and is a function of what is kept alone,
-whatever the order it came in, and of the seed.
+in any order, and of the seed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class GPRows(Saveable):
             count(seed, "seed", 0),
         )
         if options.window is not None and options.window < options.inducing:
-            msg = f"window={window} holds less than inducing={inducing} labels, so none is fitted"
+            msg = f"window={window} is below inducing={inducing}; give a window of at least so many"
             raise ParameterError(msg)
         self._held: deque[tuple[float, ...]] = deque(maxlen=options.window)
         self._due = options.inducing

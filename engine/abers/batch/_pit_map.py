@@ -1,7 +1,7 @@
 """Maps of probabilities that are made from PIT values, which are what they remember.
 
 A PIT value is the CDF of the base distribution at the label. The map is a function of the values
-kept alone, in sorted order, whatever the order they came in.
+kept alone, in sorted order, so it does not depend on their order of arrival.
 """
 
 from __future__ import annotations

@@ -85,9 +85,9 @@ class _BagPredictor(ABC):
 class SimplifiedVennAbers(_BagPredictor):
     """Venn-Abers prediction from the scores of the training set itself (SVA).
 
-    Cheap, since the scorer is trained once, and without a calibration set of its own; in Vovk &
-    Petej's experiments as sharp as the full predictor. A scorer that fits its training labels
-    too well is not detected.
+    This is cheap, since the scorer is trained once, and needs no calibration set of its own. In the
+    experiments of Vovk & Petej it is as sharp as the full predictor. It does not detect a scorer
+    that fits its training labels too well.
 
     Parameters
     ----------
@@ -138,8 +138,9 @@ class SimplifiedVennAbers(_BagPredictor):
 class TransductiveVennAbers(_BagPredictor):
     """Venn-Abers prediction with all observations for training and for calibration (VA).
 
-    For each object the scorer is trained twice, with the object given label 0 and label 1 among
-    the others; all are scored anew, and the isotonic fit at the object's own score is p0 and p1.
+    For each object the scorer is trained twice: the object is among the others, once with label 0
+    and once with label 1. All are scored anew, and the isotonic fits at the object's own score are
+    p0 and p1.
 
     Parameters
     ----------
@@ -154,9 +155,9 @@ class TransductiveVennAbers(_BagPredictor):
     Notes
     -----
     **Guarantee.** With exchangeable observations one of `p0` and `p1` is perfectly calibrated
-    (Vovk & Petej 2014, Theorem 1 and Proposition 1), whatever the scorer, but for one that
-    depends on the order. With a scorer that ignores its training the prediction is that of
-    `VennAbers`. p0 may be greater than p1 where a label turns the scorer around.
+    (Vovk & Petej 2014, Theorem 1 and Proposition 1), with any scorer that does not depend on the
+    order. With a scorer that ignores its training the prediction is that of `VennAbers`. p0 may be
+    greater than p1 if a label turns the scorer around.
 
     **Cost.** Two trainings an object.
 

@@ -46,7 +46,7 @@ class BetaCDF(PITMap):
     Raises
     ------
     ParameterError
-        If an option makes no sense.
+        If an option is invalid.
 
     Notes
     -----
@@ -117,8 +117,8 @@ class BetaCDF(PITMap):
         Returns
         -------
         PredictiveDistribution or CalibratedDistribution
-            One with steps of one with steps; otherwise a continuous one. Later labels do not
-            change it.
+            A step distribution for a base with steps, otherwise a continuous distribution. Later
+            labels do not change it.
 
         Examples
         --------

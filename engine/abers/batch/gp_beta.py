@@ -55,13 +55,13 @@ class GPBeta(GPRows):
     Raises
     ------
     ParameterError
-        If an option makes no sense, or the window is smaller than `inducing`.
+        If an option is invalid, or the window is smaller than `inducing`.
     MissingExtraError
         If scipy is not installed.
 
     Notes
     -----
-    **Guarantee.** None. It is right where maps of this kind are, as the labels get many.
+    **Guarantee.** None. With many labels it is right if maps of this kind are right.
 
     **Until the first fit**, of as many labels as there are inducing points, it is the identity.
 

@@ -72,7 +72,7 @@ class IVAR(BoundedCalibrator[float, MeanInterval, MeanIntervals]):
     """Turn the scores of any regression model into intervals for the mean of the label.
 
     The isotonic regression of label on score is fitted with the query added, once with the lowest
-    and once with the highest label there can be; the two values at the query are the interval.
+    and once with the highest possible label; the two values at the query are the interval.
 
     At most one of `window`, `max_age` and `half_life` may be set; without any, the calibrator
     keeps all observations.
@@ -140,12 +140,12 @@ class IVAR(BoundedCalibrator[float, MeanInterval, MeanIntervals]):
 
     @property
     def y_min(self) -> float:
-        """The lowest label there can be."""
+        """The lowest possible label."""
         return self._ends[0]
 
     @property
     def y_max(self) -> float:
-        """The highest label there can be."""
+        """The highest possible label."""
         return self._ends[1]
 
     @property

@@ -1,4 +1,4 @@
-"""A history of thousands of models on the engines that people have: Dask, Ray and Spark."""
+"""A history of thousands of models on Dask, Ray and Spark."""
 
 from abers.engines.history import process_history
 from abers.engines.part_files import HistoryTotals

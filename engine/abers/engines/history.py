@@ -73,7 +73,7 @@ def process_history(  # noqa: PLR0913 - two inputs, and options
     RecordError
         If a row is before another of its model, or a model ends and comes back.
     ParameterError
-        If a column is missing or of a type that cannot be meant, or the learner is an object.
+        If a column is missing or has an unusable type, or the learner is an object.
 
     Notes
     -----

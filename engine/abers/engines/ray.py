@@ -35,11 +35,11 @@ def process_parquet(  # noqa: PLR0913 - two places, and options
     Parameters
     ----------
     data
-        A folder, a pattern, or a list of files, as paths or URLs of fsspec, which all workers see.
+        A folder, a pattern, or a list of files, as paths or URLs that all workers can read.
         Folders may be partitioned as Hive does, such as `model=fraud`. The rows of each model are
         in the order of time, in each file and from one file to the next; see `docs/engines.md`.
     output
-        A new or empty folder, which all workers see. It gets the folders `predictions`,
+        A new or empty folder, which all workers can write. It gets the folders `predictions`,
         `outcomes`, `dead_letters` and `alarms`, with a Parquet file for each shard of models, and
         at last the file `_SUCCESS`.
     settings
@@ -62,16 +62,16 @@ def process_parquet(  # noqa: PLR0913 - two places, and options
         If files differ in a column, a file disappears, changes or lies in the folder of another
         model, or rows of a model go back in time.
     ParameterError
-        If the output is not empty, the data are no files, a column is missing or of a type that
-        cannot be meant, or the learner is an object.
+        If the output is not empty, there are no files, a column is missing or has an unusable type,
+        or the learner is an object.
     MissingExtraError
         If Ray or a library of a file system is not installed.
 
     Notes
     -----
     **Guarantee.** The outputs of a model are those of a `Processor` that takes its events alone,
-    to the bit, whatever the shards and workers. A task that is killed and done again writes
-    nothing twice.
+    bit for bit, with any shards and workers. A task that is killed and repeated writes nothing
+    twice.
     """
     ray = require_library("ray", "ray")
 

@@ -68,16 +68,16 @@ def process_frame(
     Raises
     ------
     ParameterError
-        If a column is missing or of a type that cannot be meant, or the learner is an object. What
-        is wrong with a row is known when Spark computes: then its error has the text of ours.
+        If a column is missing or has an unusable type, or the learner is an object. A wrong row is
+        found when Spark computes: its error then has the text of ours.
     MissingExtraError
         If pyspark is not installed.
 
     Notes
     -----
-    **Guarantee.** The outputs of a model are those of a `Processor` that takes its events alone, to
-    the bit, by time, labels first at equal times, otherwise in the order of their ids and other
-    columns. They do not depend on the partitions, and a task that is done again makes them again.
+    **Guarantee.** The outputs of a model are those of a `Processor` that takes its events alone,
+    bit for bit, by time, labels first at equal times, otherwise in the order of their ids and other
+    columns. They do not depend on the partitions, and a repeated task makes the same outputs.
     """
     functions = require_library("pyspark.sql.functions", "spark")
     types = require_library("pyspark.sql.pandas.types", "spark")

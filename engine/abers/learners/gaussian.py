@@ -235,7 +235,7 @@ class NeuralNet(GaussianRegressor):
     -----
     The net of the variance learns squared residuals of labels that the net of the mean was not
     fitted to, by cross-validation. It minimises the Poisson loss, which is least at the mean of the
-    squares at each input, whatever their distribution.
+    squares at each input, for any distribution.
 
     References
     ----------

@@ -38,8 +38,8 @@ class SklearnClassifier:
     Notes
     -----
     An observation without one of the features becomes a dead letter, as does one with a feature
-    that must be a number. A classifier that makes no sense of its first rows, such as `GaussianNB`
-    with variances of zero, should be fitted to some rows before.
+    that must be a number. Fit a classifier that cannot learn from its first rows, such as
+    `GaussianNB` with variances of zero, to some rows before.
 
     Examples
     --------

@@ -87,9 +87,9 @@ class CalibrationEProcess(EProcess):
     grace_period
         Number of labels that must have come before the first bet: earlier predictions are left out.
     outcome
-        What labels count, as alarms and verdicts say it.
+        What labels count, in the words of alarms and verdicts.
     of
-        What the forecasts of each view are of, such as "of the top class"; for verdicts.
+        What the forecasts of each view are about, such as "of the top class"; for verdicts.
     classes
         Names of classes, each with verdicts on its own probabilities.
     multiclass
@@ -122,10 +122,10 @@ class CalibrationEProcess(EProcess):
     bet on the hypothesis; the mean of the factor is at most 1 for each probability from l to u. It
     is 1 where the bet is among these, and with a tolerance of 1 it is that of the tests above.
 
-    **Guarantee.** That of each test, see `Martingale` and `EDetector`; they hold however long
-    labels take, also if that depends on the label, because a factor waits until all observations
-    before it have their labels or expired. An observation that expires is left out; that is
-    valid only if being without a label for so long does not depend on the label.
+    **Guarantee.** That of each test, see `Martingale` and `EDetector`. They hold however long
+    labels take, even if that depends on the label, because a factor waits until all observations
+    before it have their labels or have expired. An observation that expires is left out, which
+    is valid only if the lack of a label does not depend on its value.
 
     Callers bound the number of waiting observations by letting them expire.
 

@@ -1,7 +1,7 @@
 """Confidence sequence for the mean of bounded outcomes, which may drift.
 
 It says how far the sum of outcomes may be from the sum of their conditional means, at all times at
-once. Nothing is assumed of the outcomes but their range.
+once. It assumes nothing about the outcomes except their range.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ConfidenceSequence:
     it, and V the sum of (X - guess)**2.
 
     **Guarantee.** The probability that S ever reaches ``boundary(V, alpha)`` is at most `alpha`;
-    so is that of -S. The outcomes may depend on each other and their means may drift. Nothing is
-    said of any single outcome: it is a statement about their average.
+    so is that of -S. The outcomes may depend on each other and their means may drift. It is a
+    statement about their average, not about single outcomes.
 
     For each rate a in [0, 1/c), exp(a S - V (-log(1 - c a) - c a) / c**2) is at most a martingale
     that begins with 1. So is its mean over rates, in closed form, and Ville's inequality bounds

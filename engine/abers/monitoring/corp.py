@@ -41,7 +41,7 @@ class Decomposition(NamedTuple):
         Loss that recalibrated forecasts save over the share of label 1 as the only forecast; 0 or
         more.
     uncertainty
-        Loss of that only forecast: it depends on the labels alone.
+        Loss of that only forecast: it depends only on the labels.
     """
 
     score: float
@@ -89,9 +89,9 @@ class Diagram:
 
     Notes
     -----
-    **Guarantee.** No function of the forecast that is nowhere decreasing has less loss on these
-    labels, whatever the proper scoring rule, than the recalibrated forecasts. That is a statement
-    about these labels, not about others to come.
+    **Guarantee.** With any proper scoring rule, no function that never decreases with the forecast
+    has less loss on these labels than the recalibrated forecasts. That is a statement about these
+    labels, not about later labels.
 
     References
     ----------
@@ -289,7 +289,7 @@ def _logarithms(forecasts: Floats, counts: Integers, positives: Integers) -> Flo
     negatives = counts - positives
     with np.errstate(divide="ignore", invalid="ignore"):
         ones, zeros = -positives * np.log(forecasts), -negatives * np.log1p(-forecasts)
-    # A label that never came costs nothing, whatever its probability.
+    # A label that never came costs nothing, with any probability.
     return np.where(positives > 0, ones, 0.0) + np.where(negatives > 0, zeros, 0.0)
 
 

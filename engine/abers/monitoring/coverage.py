@@ -75,7 +75,7 @@ _BOUND = Measure(
 
 
 class CoverageMonitor(Monitor):
-    """Coverage and width of tracked intervals, and how often they are the whole support or empty.
+    """Coverage and width of tracked intervals; how often they are the whole support, or empty.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class CoverageMonitor(Monitor):
     widths
         Mean of their widths.
     trackers
-        Trackers that move the intervals: one, of a total all, and none in a window.
+        Trackers that move the intervals: one; all for a total; none in a window.
 
     Notes
     -----

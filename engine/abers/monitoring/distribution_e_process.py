@@ -156,8 +156,8 @@ class DistributionEProcess(EProcess):
     and 1 if below; and the two ends of the PIT value.
 
     **Guarantee.** That of each test, see `Martingale` and `EDetector`. As of
-    `CalibrationEProcess`, an observation that expires is left out, which is valid only if being
-    without a label does not depend on the label.
+    `CalibrationEProcess`, an observation that expires is left out, which is valid only if the lack
+    of a label does not depend on its value.
 
     References
     ----------

@@ -61,9 +61,9 @@ class Evidence(NamedTuple):
     active
         Whether an incident is open.
     status
-        "quiet" before the first incident, "active" during one, else "triggered". A test since the
-        beginning stays triggered: it says that something was wrong, not that it is now. It may be
-        restarted, and is not active then.
+        "quiet" before the first incident, "active" during an incident, else "triggered". A test
+        since the beginning stays triggered: it says that something was wrong, not that something
+        is wrong now. It may be restarted, and is not active then.
     incidents
         Number of incidents.
     last

@@ -44,16 +44,16 @@ class ExchangeabilityEProcess(CopiedWhole):
 
     Notes
     -----
-    The conformal p-value of a score is (the number of those up to it that are larger, and of those
-    as large a share drawn evenly) / (their number). Scores are first put on a grid of 4,096 cells
-    by s / (1 + |s|), which leaves ranks as they are but for ties. If scores are exchangeable,
-    p-values are independent and uniform (Vovk, Gammerman & Shafer 2005), whatever the grid. The bet
-    is the Simple Jumper: the factor 1 + e (p - 1/2) for e = -1, 0 and 1, each with its share of
-    the wealth; 0.01 of it is redistributed evenly before each step.
+    Let n scores have come, this score included. Its conformal p-value is (the number of larger
+    scores + an evenly drawn share of the number of equal scores) / n. Scores are first put on a
+    grid of 4,096 cells by s / (1 + |s|), which leaves ranks as they are but for ties. If scores are
+    exchangeable, p-values are independent and uniform (Vovk, Gammerman & Shafer 2005), with any
+    grid. The bet is the Simple Jumper: the factor 1 + e (p - 1/2) for e = -1, 0 and 1, each with
+    its share of the wealth; 0.01 of it is redistributed evenly before each step.
 
-    **Guarantee.** That of each test, see `Martingale` and `EDetector`, if scores are
-    exchangeable: as those of a fixed scorer are on independent observations of one kind. It needs
-    no labels. A scorer that keeps learning changes its scores, and voids that.
+    **Guarantee.** That of each test, see `Martingale` and `EDetector`, if scores are exchangeable,
+    like those of a fixed scorer on independent observations of one kind. It needs no labels. A
+    scorer that keeps learning changes its scores, and voids the guarantee.
 
     References
     ----------

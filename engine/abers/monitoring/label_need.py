@@ -61,19 +61,17 @@ def label_needs(groups: ForecastGroups | LevelSums, alpha: float) -> list[LabelN
     Returns
     -------
     list of LabelNeed
-        None of them before the first label. A statement that no number of labels allows is left
-        out.
+        Empty before the first label. A statement that no number of labels allows is left out.
 
     Notes
     -----
-    Labels are assumed to go on as those that came: the forecasts have the same distribution, and
-    the squared distances V of label and forecast the same mean. The deviation of the labels from an
-    end of the tolerance grows with their number n, and the boundary that it must reach about with
-    the root of n. The numbers are those at which it reaches the boundary with a probability of 99 %
-    by normal theory, if the forecasts are right, or if their odds are too high by the factor named.
-
-    This is a guide, not a guarantee: with twenty labels it may be off by a half, and the claim is
-    often found at half the number.
+    Labels are assumed to go on as before: the forecasts have the same distribution, and the squared
+    distances V of label and forecast have the same mean. The deviation of the labels from an end of
+    the tolerance grows with their number n; the boundary that it must reach grows about with the
+    root of n. By normal theory, the deviation reaches the boundary at the returned number with a
+    probability of 99 %, if the forecasts are right, or if their odds are too high by the named
+    factor. This is a guide, not a guarantee: with twenty labels it may be off by a half, and the
+    claim is often found at half the number.
 
     Examples
     --------

@@ -54,9 +54,9 @@ class LossDifference(CopiedWhole):
     [1e-6, 1 - 1e-6] alone, the range would be nine times as wide, and that would take some ten
     thousand labels more. `clipped` counts the labels for which it matters.
 
-    **Guarantee.** The probability that `difference` ever, at any time, misses the mean of the true
-    expected differences so far is at most `alpha`, whatever the labels and forecasts, and also
-    where they drift. It is a statement about the average since the start, and of no single event.
+    **Guarantee.** The probability that `difference` ever misses the mean of the true expected
+    differences so far is at most `alpha`, for any labels and forecasts, even if they drift. It is a
+    statement about the average since the start, not about single events.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Monitor of the mixtures that make predictions: what they promise, and who is trusted.
+"""Monitor of the mixtures that make predictions: what they promise, and their weights.
 
 Only the number of labels is part of the state. Weights and losses are those of the mixtures at the
 moment.
@@ -61,7 +61,7 @@ class LossWords(NamedTuple):
 
 
 class MixtureMonitor(Monitor):
-    """What mixtures promise, and who is trusted.
+    """What mixtures promise, and the weights of their methods.
 
     Parameters
     ----------

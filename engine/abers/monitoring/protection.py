@@ -70,7 +70,7 @@ _CRPS = Measure("expert_crps", "", _UNIT, "Total CRPS of a method, and of the mi
 
 
 class ProtectionMonitor(MixtureMonitor):
-    """How often protected probabilities leave the interval, and who is trusted.
+    """How often protected probabilities leave the interval, and the weights of the methods.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class ProtectionMonitor(MixtureMonitor):
 
 
 class DistributionProtectionMonitor(MixtureMonitor):
-    """What a protected distribution may lose to its base, and who is trusted.
+    """What a protected distribution may lose to its base, and the weights of the methods.
 
     Parameters
     ----------

@@ -1,10 +1,9 @@
 """Size of a change: labels observed and expected since the change probably began.
 
-A detector says that something changed, and neither since when nor by how much. The moment is
-estimated as Page's CUSUM does: M is the product of the factors of the detector, and the change is
-estimated to begin behind the last observation at which M was at most 1; M begins again at 1 there,
-and behind each alarm. The bets must learn a change before they win, so the estimate is rather late
-than early.
+A detector says that something changed, but neither when nor by how much. The moment is estimated
+by Page's CUSUM. M is the product of the factors of the detector. The change is estimated to begin
+after the last observation at which M was at most 1; M begins again at 1 there, and after each
+alarm. The bets must learn a change before they win, so the estimate is late rather than early.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sequential tests by betting: valid however often one checks.
+"""Sequential tests by betting: valid however often you check.
 
 A test takes factors in the order of the observations. Under the hypothesis the mean of each factor,
 given all that came before it, is at most 1. A martingale bounds the probability of a false alarm;
@@ -205,12 +205,12 @@ class Martingale(SequentialTest):
 
     **Guarantee.** If the hypothesis is true, the product is a non-negative supermartingale that
     begins at 1, so the probability that it ever reaches 1 / alpha is at most alpha, however often
-    one checks (Ville 1939). It does not restart by itself: its incident stays open until it is
-    restarted. Then the product begins at 1 anew, and for the k-th time reaches its threshold at
-    k (k + 1) / alpha. So of all that are restarted, for any reason, the probability that any
-    becomes active although the hypothesis is true since then is at most alpha / 2. It does not say
-    when something went wrong; after a long time of good forecasts little is left to bet with, and a
-    late change takes thousands of observations to show: that is what `EDetector` is for.
+    you check (Ville 1939). It does not restart by itself: its incident stays open until it is
+    restarted. Then the product begins at 1 anew, and for the k-th time reaches its threshold at k
+    (k + 1) / alpha. So the probability that any later count becomes active, although the hypothesis
+    is true since its restart, is at most alpha / 2, for restarts for any reason. The test does not
+    say when something went wrong. After a long time of good forecasts little is left to bet with,
+    and a late change takes thousands of observations to show; use `EDetector` for late changes.
 
     References
     ----------
@@ -275,8 +275,8 @@ class EDetector(SequentialTest):
 
     Notes
     -----
-    The statistic R becomes (R + 1) times the factor: as if at each observation one more unit were
-    bet, and all earlier bets stayed in the game. At an observation without a bet the factor is 1,
+    The statistic R becomes (R + 1) times the factor, as if each observation added a bet of one unit
+    and all earlier bets stayed. At an observation without a bet the factor is 1,
     and R stays as it is. The test becomes active when R reaches the average run length, and R
     restarts at 0. With a run length in event time R becomes (R + d) times the factor, d being the
     growth of the largest event time so far, but at most a hundredth of the run length.
@@ -289,9 +289,9 @@ class EDetector(SequentialTest):
     Neither is a probability: in a time as long as the average run length a false alarm is no
     surprise.
 
-    Observations without a bet add nothing, for otherwise R would reach the run length on them
-    alone, and each test of forecasts that are well within their tolerance would raise a false
-    alarm after exactly that time. Adding less cannot raise an alarm earlier.
+    Observations without a bet add nothing. Otherwise R would reach the run length on them alone,
+    and each test of forecasts that are well within their tolerance would raise a false alarm after
+    exactly that time. Adding less cannot raise an alarm earlier.
 
     `log_wealth` is that of R, or 0 where R is less than 1; R in event time is in millionths of the
     run length, so its threshold is that of a million observations.

@@ -85,11 +85,11 @@ class Verdict(NamedTuple):
     where
         The range of the scores that the numbers are about; "" for all.
     since
-        Event time since when: that of the first label of the first block with this status.
+        Event time of the first label of the first block with this status.
     start, until
         Event times of the first and the last label that were counted.
     confirmed
-        Event time at which the status was found last.
+        Latest event time at which the status was found.
     labels
         Number of labels that were counted.
     came
@@ -110,7 +110,7 @@ class Verdict(NamedTuple):
     Notes
     -----
     **Guarantee.** `status` and all ends of `ratio` and `difference` are statements about averages
-    over the labels of the range, and of no single forecast. See `VerdictSequence`.
+    over the labels of the range, not about single forecasts. See `VerdictSequence`.
     """
 
     status: str

@@ -68,19 +68,19 @@ class VerdictSequence(CopiedWhole):
     of the score. It is evaluated when it has grown by 1 %, or by 10 labels if that is more, so
     results depend on counts and never on batches.
 
-    **Guarantee.** The probability that a verdict is ever wrong, in any block and at any time one
-    reads it, is at most `alpha`. *Trustworthy* means: over the labels of the block, the mean true
+    **Guarantee.** The probability that a verdict is ever wrong, in any block and however often you
+    read it, is at most `alpha`. *Trustworthy* means: over the labels of the block, the mean true
     probability of each main group is between the means of what its forecasts may stand for by the
     tolerance. *Too high* and *too low* mean that in the named range it is not; *over-confident* and
-    *under-confident*, that the halves differ in it. All are statements about averages, also where
-    forecasts and probabilities drift, and of no single forecast: forecasts that are too high as
+    *under-confident*, that the halves differ in it. All are statements about averages, even if
+    forecasts and probabilities drift, not about single forecasts: forecasts that are too high as
     often as too low are trustworthy on average. The tests of `CalibrationEProcess` are statements
     about every forecast.
 
     The true probability of a label is that given all forecasts up to its own and the labels of all
-    observations before it. So labels that are late and share a shock which nobody foresaw count as
-    miscalibration. Observations without a label are in no group, which is valid only if being
-    without a label does not depend on the label.
+    observations before it. So late labels that share an unforeseen shock count as miscalibration.
+    Observations without a label are in no group, which is valid only if the lack of a label does
+    not depend on its value.
 
     References
     ----------

@@ -72,8 +72,7 @@ class Totals(NamedTuple):
     first, last
         Smallest and largest event time of the observations in the window.
     totals
-        Totals of the monitor, and of those with it, by name; what `pack` made of these where
-        they are kept.
+        Totals of the monitor, and of those with it, by name, as `pack` encodes them.
     """
 
     labels: int
@@ -83,7 +82,7 @@ class Totals(NamedTuple):
 
 
 class WindowedMonitor(CopiedWhole, Generic[M]):
-    """Totals of a monitor at the ends of consecutive windows: a window is what lies between two.
+    """Totals of a monitor at the ends of consecutive windows: a window lies between two of them.
 
     So windows cost next to nothing while the monitor takes predictions.
 

@@ -54,7 +54,7 @@ class ForecastMonitor(CopiedWhole):
 
     @property
     def verdict(self) -> Verdict:
-        """What all labels say since the fault that was found last."""
+        """The verdict on all labels since the last fault."""
         return self._answers.verdicts.verdict()
 
     @property

@@ -42,20 +42,20 @@ class ForecastReport:
     ece
         Expected calibration error over ten bins of equal width.
     verdict
-        What all labels say since the fault that was found last; see `abers.monitoring.Verdict`.
+        The verdict on all labels since the last fault; see `abers.monitoring.Verdict`.
     answers
         Whether the forecasts tell the truth now; see `abers.monitoring.answers.Answers`. The first
-        50 forecasts fix its groups, and are in none of its numbers.
+        50 forecasts fix its groups, and do not count.
     document
         What text, page and notebook show; see `abers.pages.blocks`.
     answers_by_group, verdicts
         The same of each model, of each segment, or by (model, segment) where both are known.
     needs
-        How many labels allow which statement, roughly, while the verdict finds nothing.
+        About how many more labels decide, while the verdict finds nothing.
     figures
         `abers.monitoring.Figure` objects; `plots` draws them.
     weight
-        Sum of the weights, which the scores and the figures are by; None without weights.
+        Sum of the weights of scores and figures; None without weights.
     unlabelled
         Number of rows without a label.
     notes
@@ -64,11 +64,11 @@ class ForecastReport:
     Notes
     -----
     **Guarantee.** In a window of the latest labels the probability that any range ever misses the
-    truth is at most 5 %, however often one reads it; see `abers.monitoring.answers.Answers`. A
+    truth is at most 5 %, however often you read it; see `abers.monitoring.answers.Answers`. A
     verdict is wrong with a probability of at most 5 %, for all time; see
-    `abers.monitoring.VerdictSequence`. Each group has these 5 % by itself: of many groups some may
-    be wrong. Answers and verdicts count each label once, also with weights; then they need that
-    neither a weight nor whether a row is there depends on the label. Without labels all means are
+    `abers.monitoring.VerdictSequence`. Each group has its own 5 %, so some of many groups may be
+    wrong. Answers and verdicts count each label once, also with weights. They are then valid only
+    if neither a weight nor the presence of a row depends on the label. Without labels all means are
     NaN.
 
     Examples
@@ -97,7 +97,7 @@ class ForecastReport:
     notes: tuple[str, ...] = ()
 
     def plots(self) -> list[PlotlyFigure]:
-        """Draw all figures for which there are labels enough, with plotly.
+        """Draw all figures that have enough labels, with plotly.
 
         Raises
         ------

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["report", "report_of_two"]
 
 _UNWEIGHTED = (
-    "Weights are in the scores and in .plots(). Answers count each label once; they hold if "
-    "neither a weight nor whether a row is there depends on the label."
+    "Weights count in the scores and in .plots(). Answers count each label once; they are valid "
+    "only if neither a weight nor the presence of a row depends on the label."
 )
 
 AnyAnswers: TypeAlias = "ForecastAnswers | ClassAnswers"
@@ -66,25 +66,25 @@ def report(  # noqa: PLR0913 - the columns of a table
     ----------
     y
         Array of shape (n,): labels, 0 or 1. None, NaN and other missing values are labels that are
-        not known yet: their rows are counted, and not scored.
+        not known yet: their rows are counted, but not scored.
     p
-        Array of shape (n,): probabilities of label 1, as they were forecast before the label. Of
+        Array of shape (n,): probabilities of label 1, as they were forecast before the label. For
         several classes a dict from each class to the column of its probabilities, or a list of
-        columns of `data` that are named like the classes.
+        columns of `data` with the names of the classes.
     time
         Array of shape (n,): when each forecast was made, as datetimes, in milliseconds since 1970,
         or as other numbers. Rows are sorted by it; equal times keep their order. Without it rows
         are in the order in which forecasts were made, and their numbers are the times.
     model, segment
-        Arrays of shape (n,): names by which there are answers besides that about all forecasts.
+        Arrays of shape (n,): names. Each model, segment, or pair of both, also has its own answer.
     data
         Table with columns that the other arguments may name: a data frame of pandas or polars, a
-        table of Arrow, an object with its C stream interface, or a dict of columns. Without y or p
-        all columns that are not named are found by their usual names, as `abers replay` finds those
-        of a file; the notes say which.
+        table of Arrow, an object with its C stream interface, or a dict of columns. Without y or p,
+        all columns without a name are found by their usual names, as `abers replay` finds those of
+        a file; the notes say which.
     weight
         Array of shape (n,): how much each row counts in the scores and in the diagram, 0 or more.
-        Answers count each label once, but those of weight 0, which are left out.
+        Answers count each label once, and leave out those of weight 0.
     tolerance
         Ratio of odds within which forecasts are right, at least 1.
 
@@ -104,10 +104,9 @@ def report(  # noqa: PLR0913 - the columns of a table
     numpy can convert or that have the C interface of Arrow. Datetimes without a timezone are UTC.
 
     **Guarantee.** See `ForecastReport`. It needs the forecasts in the order in which they were
-    made, so that no forecast depends on its own label or a later one. With weights it also needs
-    that neither a weight nor whether a row is there depends on the label: where all labels that are
-    1 were kept, and those that are 0 sampled, look at the scores and the diagram, and not at the
-    answers.
+    made, so that no forecast depends on its own label or a later label. With weights, neither a
+    weight nor the presence of a row may depend on the label. If you kept all rows with label 1, but
+    sampled rows with label 0, read the scores and the diagram, not the answers.
 
     Examples
     --------

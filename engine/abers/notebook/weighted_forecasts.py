@@ -104,7 +104,7 @@ class WeightedForecasts:
         return ForecastCells(np.array(means), counts, positives)
 
     def _bands(self, _view: str, _diagram: Diagram) -> Bands:
-        """Return the band: the label of each row is drawn by itself, whatever its weight."""
+        """Return the band: the label of each row is drawn once, with any weight."""
         parts = np.minimum((self._rows.forecasts * _COARSE).astype(np.int64), _COARSE - 1)
         known, at = np.unique(parts, return_inverse=True)
         counts = np.zeros(len(known), np.int64)

@@ -60,8 +60,8 @@ def reliability(
         Array of shape (n,): probabilities of label 1; or several of these arrays by name. "raw" and
         "calibrated" have a fixed style.
     weight
-        Array of shape (n,): how much each row counts, 0 or more. Error bars are those of as many
-        rows of equal weight as are worth these, (sum of w)² / (sum of w²).
+        Array of shape (n,): how much each row counts, 0 or more. Error bars are those of
+        (sum of w)² / (sum of w²) rows of equal weight.
     title
         Title of the figure.
 

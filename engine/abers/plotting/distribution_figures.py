@@ -1,6 +1,6 @@
 """Figures of predictive distributions: one as a band of CDFs, many as a fan.
 
-What is infinite is drawn to the end of the axis, never left out. The steps of a CDF run on below
+Infinite values are drawn to the end of the axis, never left out. The steps of a CDF run on below
 the first and above the last threshold, at the height of the mass that lies there, and an interval
 without an end fills the figure up to its edge.
 """

@@ -78,7 +78,7 @@ class VennAbersClassifier(BinaryClassifier):
 
     The classifier's scores (the probability of True) go through a `ProtectedVennAbers` calibrator.
     It learns the scores of past predictions with their labels, and maps a new score to a protected
-    probability and a Venn-Abers interval. Where labels come late, pass the same `id` to the
+    probability and a Venn-Abers interval. If labels come late, pass the same `id` to the
     prediction and to `learn_one`.
 
     Parameters
@@ -89,7 +89,7 @@ class VennAbersClassifier(BinaryClassifier):
         How the calibrator forgets, as in `VennAbers`; the keyword `time` is the event time. At
         most one may be set.
     max_pending
-        The greatest number of pending ids. One more drops the oldest, and `dropped` counts it.
+        The largest number of pending ids. One more drops the oldest, and `dropped` counts it.
     calibrator
         Another binary calibrator, such as ``VennAbers(window=10_000)``, which then predicts its
         merged probability. It learns in place, as `classifier` does, and has its own rule of
@@ -116,10 +116,10 @@ class VennAbersClassifier(BinaryClassifier):
 
     Notes
     -----
-    **Guarantee.** With ids, on any stream, with any delays, labels lost or not, and while the
-    classifier learns: over the labels that came while their ids were pending, the log loss of the
-    probability exceeds that of the classifier's own, clipped to [1e-6, 1 - 1e-6], by at most
-    `calibrator.price` in total (see `ProtectedVennAbers`). The interval has no guarantee while the
+    **Guarantee.** With ids, the log loss of the probability exceeds that of the classifier's own,
+    clipped to [1e-6, 1 - 1e-6], by at most `calibrator.price` in total (see `ProtectedVennAbers`),
+    over the labels that came while their ids were pending. This holds on any stream, with any
+    delays and lost labels, and while the classifier learns. The interval has no guarantee while the
     classifier learns: that of `VennAbers` holds for a scorer that is fixed before the calibration
     data.
 
@@ -127,13 +127,13 @@ class VennAbersClassifier(BinaryClassifier):
     calibrator learns the score of the prediction, however late the label arrives; `expire_one(id)`
     says that it will not arrive. Without an id a prediction changes nothing, and `learn_one` scores
     the features with the classifier as it is before it learns them, predicts, and learns the label
-    at once. The guarantee then holds only if each label comes before the next prediction, for
+    at once. The guarantee then holds only if each label comes before the next prediction;
     otherwise these are not the predictions that were served. So pass ids to
     `evaluate.progressive_val_score` with a delay, as below. Mini-batches have no ids, and no
     guarantee.
 
     **Invalid scores.** A score that is not a probability raises a ScoreError, in prediction and in
-    learning; with another calibrator, one that is not a finite number.
+    learning; with another calibrator, a score that is not a finite number.
 
     **Keywords.** `id` and `time` are for the wrapper; `w` goes to both; others are passed to the
     classifier where its signature takes them.

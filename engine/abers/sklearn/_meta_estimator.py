@@ -104,8 +104,8 @@ class CalibratedMetaEstimator(
         is_split = isinstance(self.cv, str) and self.cv == "split"
         if not is_split or not isinstance(size, Real) or not 0.0 < float(size) < 1.0:
             msg = (
-                f"cv={shown(self.cv)} with calibration_size={shown(size)} makes no sense; cv is "
-                f"{self._cv_choices}, and the size lies between 0 and 1"
+                f"cv={shown(self.cv)} with calibration_size={shown(size)} is invalid; cv must be "
+                f"{self._cv_choices}, and the size between 0 and 1"
             )
             raise ParameterError(msg)
 

@@ -79,17 +79,18 @@ class VennAbersCalibratedClassifier(
     Notes
     -----
     **Guarantee.** With "split" or "prefit", exchangeable observations and two classes, one end of
-    each interval is perfectly calibrated (Vovk & Petej 2014, Theorem 1), as long as the
-    observations of `fit` and `partial_fit` that calibrate were not trained on, and have equal
-    weights. With more classes that holds for each class by itself, not for the vector of
+    each interval is perfectly calibrated (Vovk & Petej 2014, Theorem 1). The observations of
+    `fit` and `partial_fit` that calibrate must not train the estimator, and must have equal
+    weights. With more classes this holds for each class by itself, not for the vector of
     probabilities. Folds have no guarantee.
 
-    **Calibrators.** With two classes a `VennAbers` learns the scores of the second one, with more
-    a `OneVsRest` those of all. With "split" at least one observation of each class trains.
+    **Calibrators.** With two classes a `VennAbers` learns the scores of the second class; with more
+    classes a `OneVsRest` learns those of all. With "split" at least one observation of each class
+    trains.
 
-    **Rounding.** Scores are rounded to 32 significant bits; of a probability above 1/2, its
-    distance to 1 is rounded. Many estimators score a row alone and the same row among others with
-    different last bits, because the libraries below them add in another order. A calibrator jumps
+    **Rounding.** Scores are rounded to 32 significant bits; for a probability above 1/2, its
+    distance to 1 is rounded. Many estimators give a row alone and the same row among others scores
+    with different last bits, because their libraries add in another order. A calibrator jumps
     at the scores that it learned, so without rounding a learned row could have two predictions.
 
     **A fitted estimator** is never fitted again. `clone`, and so a grid search, makes an unfitted

@@ -208,7 +208,7 @@ class VennAbersCalibratedRegressor(
         X
             Features of n observations.
         level
-            The share of labels that the intervals are to cover, between 0 and 1.
+            The promised share of labels inside the intervals, between 0 and 1.
 
         Returns
         -------

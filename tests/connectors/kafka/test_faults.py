@@ -541,7 +541,7 @@ def test_an_input_of_which_no_record_can_be_decoded(
     )
     one = worker(application)
     assert one.ended() == DATA
-    assert "no record could ever be decoded, and 1," in one.said()
+    assert "no record was ever decoded, and 1," in one.said()
     dead_letters = application.broker.consume(application.topics["dead_letters"])
     assert len(dead_letters) == committed(application)[application.topics["observations"], 0][0]
     application.broker.produce(application.topics["observations"], [Message(b"nonsense", b"k")])

@@ -184,7 +184,7 @@ def test_what_can_be_read_only_once_is_refused(tmp_path: Path) -> None:
     )
     assert ran.returncode == 1
     assert "standard input line 4 is of 2026-03-13 10:00:00 UTC, after a row of" in ran.stderr
-    assert "Sort the input by time first, and give it again." in ran.stderr
+    assert "Sort the input by time first, and pass it again." in ran.stderr
     assert not (tmp_path / "o.jsonl").exists()
 
 

@@ -242,4 +242,4 @@ def test_the_command_sorts(
 def test_without_a_command_the_words_say_what_to_do(name: str, raw: str) -> None:
     """Where no one command sorts, the message still says what to do."""
     source = MemorySource([], name=name)
-    assert sort_remedy(source, "ts", None, raw) == "Sort the input by ts first, and give it again."
+    assert sort_remedy(source, "ts", None, raw) == "Sort the input by ts first, and pass it again."

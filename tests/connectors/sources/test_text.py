@@ -201,9 +201,9 @@ OTHERS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 }
 BARE = {
     "a return": (b"\r", r"has lines that end in \\r alone"),
-    "a mark": (b"\xef\xbb\xbf", "holds no record: there is nothing in it but a byte order mark or"),
-    "NULs": (b"\0" * 50, "holds no record: there is nothing in it but"),
-    "lines of NULs": (b"\0" * 50 + b"\n\0\n", "holds no record: there is nothing in it but"),
+    "a mark": (b"\xef\xbb\xbf", "has no record: it has only a byte order mark or"),
+    "NULs": (b"\0" * 50, "has no record: it has only"),
+    "lines of NULs": (b"\0" * 50 + b"\n\0\n", "has no record: it has only"),
 }
 
 

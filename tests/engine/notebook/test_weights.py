@@ -113,7 +113,7 @@ def test_the_band_is_that_of_the_labels_that_there_are() -> None:
 def test_text_page_and_json_say_what_weights_do(tmp_path: Path) -> None:
     """All have scores by weight, and say that answers count each label once."""
     report = abers.report([0, 1, 1], [0.25, 0.75, 0.5], weight=[0.5, 1.25, 2_000])
-    note = "Weights are in the scores and in .plots(). Answers count each label once; they hold"
+    note = "Weights count in the scores and in .plots(). Answers count each label once; they are"
     said, html = " ".join(str(report).split()), report._repr_html_()
     assert f"3 labels by weight: log loss {report.log_loss:.3f}" in said
     assert f"Brier score {report.brier:.4f}" in said

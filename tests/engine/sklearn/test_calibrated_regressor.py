@@ -240,7 +240,7 @@ def test_a_wrong_estimator_is_an_error_of_fit(estimator: Any, message: str) -> N
 )
 def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
     """Options are refused by `fit`, as scikit-learn wants it."""
-    with pytest.raises(ParameterError, match=r"makes no sense; cv is 'split' or 'prefit', and"):
+    with pytest.raises(ParameterError, match=r"is invalid; cv must be 'split' or 'prefit', and"):
         VennAbersCalibratedRegressor(Ridge(), **options).fit(*data())
 
 

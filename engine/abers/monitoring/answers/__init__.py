@@ -1,4 +1,4 @@
-"""Three answers about a model: its truth, that of what is served, and what calibration saves.
+"""Three answers about a model: its truth, that of p, and whether calibration pays.
 
 They are about now: the latest labels, in the order of the predictions as far as all earlier labels
 came or expired. All are functions of sums that the core keeps.

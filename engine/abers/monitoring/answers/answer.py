@@ -39,8 +39,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     question
-        "model": is my model telling the truth? "calibrated": is what is served right? "pays": does
-        calibration pay?
+        "model": is my model telling the truth? "calibrated": are the calibrated probabilities
+        right? "pays": does calibration pay?
     state
         "yes", "no", "partly", "undecided", "waiting" or "recovering".
     sentence

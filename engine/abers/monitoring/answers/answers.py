@@ -44,7 +44,7 @@ class Answers(Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     answers
-        Is my model telling the truth? Is what is served right? Does calibration pay?
+        Is my model telling the truth? Are the calibrated probabilities right? Does calibration pay?
     now, whole
         The latest labels, and all after the warm-up; None before the first.
     over_time
@@ -57,19 +57,19 @@ class Answers(Struct, frozen=True, kw_only=True):
 
     Notes
     -----
-    **Now.** A prediction counts p (1 - p) units, p being what is served; of several classes that of
-    the first choice, of intervals the share that the main level promises. A mark stands at each
-    full 1,000 of their sum. Now begins after the last mark but one, so it has 1,000 to 2,000 units;
-    all after the warm-up while these are fewer. There its groups are fixed: the cut of the halves,
-    and the tenths.
+    **Now.** A prediction counts p (1 - p) units. p is the served probability, with several classes
+    that of the first choice, with intervals the share that the main level promises. A mark stands
+    at each full 1,000 of their sum. Now begins after the last mark but one, so it has 1,000 to
+    2,000 units; before the second mark it has all units after the warm-up. Its groups are fixed
+    where it begins: the cut of the halves, and the tenths.
 
     **Guarantee.** The probability that any range of a view in a window ever misses the truth is at
-    most 5 %, at any time the window is read. It is for each window, and not for all of them
+    most 5 %, at any time the window is read. This holds for each window, not for all windows
     together. The truth of a group is the mean true probability over its labels, given all forecasts
     up to each and the labels of all predictions before it. Predictions without a label are left
-    out, which is valid only if being without a label does not depend on the label. The ranges of
-    several partitions hold together if labels of different ones do not depend on each other, given
-    what was known before.
+    out, which is valid only if the lack of a label does not depend on its value. The ranges of
+    several partitions hold together if labels of different partitions do not depend on each other,
+    given what was known before.
     """
 
     answers: list[Answer]

@@ -44,8 +44,8 @@ class Saved(Struct, frozen=True):
 
     Notes
     -----
-    **Guarantee.** The probability that the mean expected saving of a period is ever, at any time at
-    which one reads it, outside the range is at most 5 %. "Expected" is given all forecasts up to
+    **Guarantee.** The probability that the mean expected saving of a period is ever outside the
+    range, however often you read it, is at most 5 %. "Expected" is given all forecasts up to
     its own, and the labels of all predictions before it. A mean that is above the raw loss that
     came counts as this, the most that can be saved. Nothing is clipped in the number itself.
 
