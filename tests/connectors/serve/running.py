@@ -37,10 +37,16 @@ class Reply(NamedTuple):
 class Running:
     """`abers serve` as a process of its own, in a `with` block."""
 
-    def __init__(self, data: Path, *words: str, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *words: str,
+        environ: Mapping[str, str] | None = None,
+        port: str = "0",
+    ) -> None:
         """Start it, and wait until it is ready."""
         command = [sys.executable, "-m", "abers_connectors", "serve", *words]
-        command += ["--data", str(data), "--port", "0"]
+        command += ["--data", str(data), "--port", port]
         self.process = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environ or {})}
         )
