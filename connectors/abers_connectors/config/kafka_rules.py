@@ -28,6 +28,7 @@ _FILES_ONLY = {
     "input.delay": "labels in topics are records, so remove it",
     "input.delimiter": "no topic has CSV, so remove it",
 }
+_NOT_SERVED = ("input", "output", "state.path", "alerts.webhook")
 _TOPICS_ONLY = ("state.shared", "state.retain", "http", "telemetry")
 _TOPIC_KEYS = ("observations", "labels", "predictions", "outcomes", "dead_letters", "alerts")
 _RECORD = re.compile(r"record:(?:key|timestamp|header:.+)")
@@ -70,6 +71,9 @@ def _without_kafka(values: RawValues) -> Found:
             "input.observations",
             'is missing; write a file, "-" for standard input, or topics in a section [kafka]',
         )
+    for path in _NOT_SERVED if served else ():
+        if values.get(path) is not None:
+            yield path, "has no effect in a server, with a section [serve]; remove it"
     for path in _TOPICS_ONLY:
         if values.get(path) is not None and not (served and path == "http"):
             yield path, "applies only to topics, in a section [kafka]; remove it"

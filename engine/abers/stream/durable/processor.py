@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from threading import RLock
@@ -356,7 +356,8 @@ class DurableProcessor:
         self._snapshot_bytes = self._folder.size(number, _SNAPSHOT)
 
     def _note_saved(self, _: int) -> None:
-        self._folder.remove_old()
+        with suppress(OSError):  # the next snapshot tries again
+            self._folder.remove_old()
 
 
 def _parted(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
