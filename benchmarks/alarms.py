@@ -58,22 +58,22 @@ Odds that are off by exactly the tolerance, where the tests with a tolerance may
 {border}
 ### How soon faults are found
 
-Median number of observations until `since-start` and until the alarm, before -> now; > if not half
-of the streams have it by the end. Labels are up to 200 predictions late; a fault that begins after
-a quarter of a stream counts from there.
+The tables have the median number of observations until `since-start` and until the alarm, before
+-> now. A > says that fewer than half of the streams have it by the end. Labels are up to 200
+predictions late. A fault that begins after a quarter of a stream counts from there.
 
 {power}
 **What was lost.** A fault that straddles cells may take longer to learn. The earlier bets on rare
 classes leaned upwards. They found sooner that more positives came than forecast, and found later,
-or not at all, that fewer came. Where positives come 1,000 late, the first labels are nearly
-all 0, and teach both the opposite of the truth: the present bets believe it sooner, lose more, and
-`since-start` needs the longer to win it back, at a mean forecast of 0.5 over {n:,} observations
-in half of the streams. The test for a change forgets it.
+or not at all, that fewer came. If positives come 1,000 late, the first labels are nearly all 0, and
+teach both bets the opposite of the truth. The present bets believe it sooner and lose more, so
+`since-start` needs longer to win it back: at a mean forecast of 0.5 over {n:,} observations in half
+of the streams. The test for a change forgets it.
 
 {lost}
-Of the medians of both tables {faster} are lower now, {slower} higher, and {same} are undecided. The
-constants of the bets are the best of 19 variants that were tried on twelve settings like these, so
-these figures flatter them.
+Of the medians of both tables {faster} are lower now, {slower} are higher, and {same} are undecided.
+The constants of the bets are the best of 19 variants that were tried on twelve settings like these,
+so these figures flatter them.
 """
 
 

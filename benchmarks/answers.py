@@ -37,23 +37,22 @@ BEFORE = "500 to 1,000 units: "  # of what was measured when a mark stood at eac
 TEXT = """\
 ## Answers about now
 
-The three answers of `TaskMonitor.answers` are about the latest labels: those since the last mark
-but one, a mark standing at each full 1,000 of the sum of p (1 - p). **The guarantee is for each
-window, whenever it is read**: the probability that any range of a view ever misses the
-truth while the window lasts is at most 5 %. It is not for all windows together, as that of verdicts
-and alarms is.
+The three answers of `TaskMonitor.answers` are about the labels since the last mark but one. A mark
+stands at each full 1,000 of the sum of p (1 - p). **The guarantee is for each window, whenever you
+read it**: the probability that any range of a view ever misses the truth while the window lasts is
+at most 5 %. Only verdicts and alarms have a guarantee for all time.
 
 Run on {dates} by `nice -n 10 python -m benchmarks.verdicts --workers 1`; only what it says of
 a mark at each full 500 is from an earlier build. Each stream is read {reads} times a mark, while
 labels come, so also in the middle of a window. Forecasts have normal log odds with standard
-deviation 1. Labels feed back: the log odds of forecast and truth rise with what the labels that
-came before were above their forecasts. What is served is right, and the odds of the raw forecasts
-are 1.25 times too high, exactly the tolerance. A window is counted as false if at any reading a
-range missed the truth: in the right view a row leaned, in the other a row did not have the true gap
-in its range. *Called wrong* is the share of windows in which a row of the right view was ever
-called too high or too low. *Called right* is that of windows in which the other view had the answer
-Yes at any time. *Saving missed* is the share of streams in which the range of the loss saved ever
-missed the mean expected saving.
+deviation 1. Labels feed back: if earlier labels were above their forecasts, the log odds of
+forecast and truth rise. The served forecasts are right, and the odds of the raw forecasts are 1.25
+times too high, exactly the tolerance. A window counts as false if at any reading a range missed the
+truth: in the right view a row leaned, in the other view a row did not have the true gap in its
+range. *Called wrong* is the share of windows in which a row of the right view was ever called too
+high or too low. *Called right* is the share of windows in which the other view ever had the answer
+Yes. *Saving missed* is the share of streams in which the range of the loss saved ever missed the
+mean expected saving.
 
 {false}
 Each share of windows may be {most:.1%} by chance (5 % and three standard errors of {streams:,}
@@ -61,29 +60,29 @@ windows); where there are fewer, more.
 
 ### How soon answers are found
 
-The streams of the first table of this page, up to twice as many labels, read 200 times. *Answer* is
-the median number of labels until the answer is Yes where forecasts are right, else **No**: Partly
-does not count. *Verdict* is that until the verdict is "trustworthy", else until it says that all,
-or a half, are outside the tolerance, which is what No says. *Stays* is the share of later readings
-at which the answer was still given.
+These are the streams of the first table of this page, up to twice as many labels, read 200 times.
+*Answer* is the median number of labels until the answer is Yes if forecasts are right, else
+**No**; Partly does not count. *Verdict* is the median number until the verdict is "trustworthy",
+else until it says, like No, that all forecasts or a half are outside the tolerance. *Stays* is the
+share of later readings at which the answer was still given.
 
 {power}
 ### Why now has 1,000 to 2,000 units
 
-A shorter now forgets sooner, and decides less. {seeds} streams each with normal log odds of
-standard deviation 1, with a mark at each full 500 -> at each full 1,000. Readings begin behind
-2,000 units, where all windows are full, and go on for 4,000.
+A shorter now forgets sooner, and decides less. The tables compare a mark at each full 500 with a
+mark at each full 1,000 (500 -> 1,000), on {seeds} streams each with normal log odds of standard
+deviation 1. Readings begin after 2,000 units, when all windows are full, and go on for 4,000.
 
-The share of readings with the answer Yes where forecasts are right, and No where odds are too high
-all the time, by so many times:
+The share of readings with the answer Yes if forecasts are right, and No if odds are too high all
+the time, by these factors:
 
 {shares}
 The median number of labels from a change to the first No, if odds are too high from there on:
 
 {changes}
-With a mark at each full 500 a half of a window had 250 to 500 units. There the range is as wide as
+With a mark at each full 500 a half of a window had 250 to 500 units. Its range is then as wide as
 the tolerance, so Yes came and went. The longer now also finds smaller faults that last. Its price
-is a later No after a change: more of its labels are from before.
+is a later No after a change, because more of its labels are from before the change.
 [Alarms](../monitoring.md#sequential-tests) are for changes, and do not wait for a window.
 
 ### What calibration saved at least
@@ -103,10 +102,10 @@ both ends are shares. A raw forecast of 0 or 1 has no M, so there is no upper en
 
 ### What now cannot show
 
-A window that has just become now has 1,000 units, and a half of it 500: right forecasts may be
-undecided there. Of rare events the tolerance ends 0.2 p below a forecast p, nearer than 0.25 p
-above: Yes comes later, and stays less. They also need many labels for their units: 2,000 units are
-some 400,000 labels at a mean forecast of 0.005. Until then all labels count.
+A window that has just become now has 1,000 units, and a half of it has 500, so right forecasts may
+be undecided. For rare events the tolerance ends 0.2 p below a forecast p, which is nearer than
+0.25 p above it, so Yes comes later and stays less. Rare events also need many labels for their
+units: 2,000 units are some 400,000 labels at a mean forecast of 0.005. Until then all labels count.
 
 An answer about now forgets: a fault of the past is gone after 2,000 units, and what takes more
 labels than a window has stays undecided. Verdicts count all labels of their block.

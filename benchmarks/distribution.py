@@ -118,7 +118,7 @@ def distribution(plan: Plan) -> Section:
     found = _times(plan, steps)
     values: dict[Key, Spread] = {("gp-beta", name, LABELS): each for name, each in found.items()}
     body = (
-        f"`GPBeta`, fitted to {size(LABELS)} labels in {size(steps)} steps, as any number is.\n\n"
+        f"`GPBeta`, fitted to {size(LABELS)} labels in {size(steps)} steps.\n\n"
         + table(["", "s"], [[name, spread] for name, spread in found.items()])
         + f"Mean log scores of {size(NEW)} new labels in nats (smaller is better): of a normal base"
         " model, of it through one beta map for all inputs, through a map for each by `GPBeta` with"

@@ -74,7 +74,7 @@ def monitors(plan: Plan) -> Section:
     body = (
         f"{size(n)} observations, each with its label {size(LATE)} later, through"
         " `Processor.take` without outcomes; µs of processor time an event. The share is of"
-        " the time with monitors: what they take off the rate of the processor.\n\n"
+        " the time with monitors: by so much the rate of the processor falls.\n\n"
         + table(["", "events a batch", "without", "with monitors", "cost", "share"], rows)
     )
     return Section("Live monitors", body, values)

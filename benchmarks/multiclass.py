@@ -59,7 +59,7 @@ def multiclass(plan: Plan) -> Section:
     streams, values = _streams(n)
     body = (
         f"{K} classes, {size(n)} observations, each predicted and then learned in one call; µs an"
-        " observation. The first row is what one-vs-rest is made of, called by itself.\n\n"
+        " observation. The first row is the binary calibrators of one-vs-rest, without it.\n\n"
         + streams
         + "Learning alone, µs for each pair of classes that a label touches (k - 1 of them):\n\n"
         + _touched(n)

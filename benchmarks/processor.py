@@ -62,8 +62,8 @@ def _memory(plan: Plan) -> Part:
     body = (
         f"### Memory\n\nResident bytes an entry, {size(n)} of them, scores only, each kind in a"
         f" fresh process, events arriving {size(LATE)} at a time; *trimmed*: after `malloc_trim`."
-        " An observation that waits has its score and its prediction with it; of one that is"
-        " finished the id is remembered, to know a duplicate by.\n\n"
+        " A waiting observation has its score and its prediction with it; of a finished"
+        " observation only the id is kept, to recognise duplicates.\n\n"
         + table(["", "resident", "resident, trimmed"], rows)
         + f"Resident memory over a stream, predictions encoded and thrown away:"
         f" `window = {size(kept.WINDOW)}`, as many finished ids remembered, and one label in"

@@ -89,7 +89,7 @@ def record_formats(plan: Plan) -> Section:
         " time a record, in batches as a service reads them: of five fields, and of forty more."
         " Then predictions to records that are handed to a producer, µs each. A round is the"
         f" fastest of {_CALLS} calls. The last row is `decode_lines` and `encode_lines` of msgspec"
-        " on the same lines; in brackets, how often its time.\n\n"
+        " on the same lines; in brackets, times as long as this.\n\n"
         + table(["format", "5 fields", "45 fields", "a prediction"], rows)
     )
     return Section(title, body, values)

@@ -48,7 +48,7 @@ def single_events(plan: Plan) -> Section:
         rows.append([name, single, batch, ratio, longest])
     body = (
         f"{size(n)} observations and their labels, behind as many others; the settings are the"
-        " defaults but for what is named. µs of processor time an event, for `process` and for"
+        " defaults, except those named. µs of processor time an event, for `process` and for"
         " batches of one event by columns. *Longest*: the longest call of `process`, on the clock,"
         " in which monitors and tests take the events that waited for them.\n\n"
         + table(["", "`process`", "a batch of one", "times", "longest"], rows)

@@ -42,31 +42,32 @@ LONG = 500_000  # a fifth of the seeds is run of streams with more labels
 TEXT = """\
 # Verdicts
 
-Whether `VerdictSequence` says what is true, on streams whose true probabilities are known, with
-tolerance 1.25 and alpha = 0.05. Written by `python -m benchmarks.verdicts`.
+After this page you know how often verdicts, answers and alarms are right, on streams with known
+true probabilities, and how many labels they take. The tolerance is 1.25, and alpha is 0.05.
+`python -m benchmarks.verdicts` writes the page.
 
-After every evaluation the claim is compared with the true probabilities of the labels that were
-counted: it is wrong if, say, "too high" is claimed of a range in which the sum of the true
+After every evaluation the claim of a `VerdictSequence` is compared with the true probabilities of
+the labels that were counted. For example, the claim "too high" is wrong if the sum of the true
 probabilities is not below that of the lower ends of the tolerance. A run has a **wrong claim** if
-any was wrong at any time. The guarantee allows 5 % of such runs; by chance (three standard errors)
-{most} of 1,000 may be seen.
+any claim was wrong at any time. The guarantee allows 5 % of these runs; by chance (three standard
+errors) {most} of 1,000 may have one.
 
-A verdict is **right** if its status after the last label is the one stated. Forecasts are drawn
-from Beta(2, 5), rare ones from Beta(2, 398), with a mean of .5 %. *Late* labels come after an
-exponential delay with mean 50 forecasts if they are 1, and 1,000 if they are 0, through the buffer
-that puts them in order.
+A verdict is **right** if its status after the last label is the status in the table. Forecasts are
+drawn from Beta(2, 5), rare forecasts from Beta(2, 398), with a mean of .5 %. *Late* labels come
+after an exponential delay with mean 50 forecasts if they are 1, and 1,000 if they are 0, through
+the buffer that puts them in order.
 
 ## Right verdicts where they can be expected
 
-*n* is the number of labels at which the claims hold with probability 99 % by normal theory and by
-the root of the mixture, computed apart from abers with scipy (`benchmarks/verdict_reference.py`).
-*Fixed n* is where a test that is made at this one time, with the same shares of alpha, has that
-power; a sequence that may be read at any time needs about half as many labels more. *Found after*
-is the median number of labels.
+*n* is the number of labels at which the claims hold with probability 99 %, by normal theory and by
+the root of the mixture. scipy computes it, apart from abers (`benchmarks/verdict_reference.py`). A
+test that is made only once, at *fixed n* labels, with the same shares of alpha, has the same power.
+A sequence that you may read at any time needs about half as many labels more. *Found after* is the
+median number of labels.
 
 {power}
-Before forecasts are called over-confident, it is found that lower scores are too low, or higher
-ones too high, which is true too.
+Before forecasts are called over-confident, lower scores are found too low, or higher scores too
+high, which is also true.
 
 The intervals of 90 % have all of alpha here. On a stream they have half of it: quantiles and PIT
 values share the other half.
@@ -90,7 +91,7 @@ standard deviations from the forecasts: restarts that depend on labels must not 
 {alarms}
 ## What this does not show
 
-Sizes are statements about averages over the labels of a block, and not about every forecast. The
+Sizes are statements about averages over the labels of a block, not about every forecast. The
 streams are stationary in parts, and labels are independent; the guarantee needs neither.
 """
 

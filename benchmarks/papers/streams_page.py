@@ -34,8 +34,8 @@ forgetting to choose. `python -m benchmarks.papers streams` writes it; no paper 
 
 ## Protocol
 
-- Every observation is forecast when it comes, and its label is learned after 0 or 1,000 further
-  observations, or as many as a table says; all forecasts count, from the first one on.
+- Every observation is forecast when it comes. Its label is learned after 0 or 1,000 further
+  observations, or as many as a table says. All forecasts count, from the first on.
 - **Two classes.** The scorer is an online logistic regression (scikit-learn's `SGDClassifier`, a
   constant rate of 0.01) on features standardised by the rows so far; pixels are divided by 255.
   raw is its probability. Platt, isotonic and beta calibration are fitted to all labels so far.
@@ -58,9 +58,9 @@ forgetting to choose. `python -m benchmarks.papers streams` writes it; no paper 
   last 1,000 labels, GP-Beta every 100; IVAPR takes the predicted mean as its score. Quantiles are
   clipped to the support that IVAPR is given: 0 to 1,000 bicycles, 0 to 100 % approval, 0 to 400
   grams. Before it has a label, the quantiles of IVAPR are the ends of that support, while the base
-  has had its 100: this is in the CRPS, most of all of short streams and late labels.
+  already has its 100 labels. This raises the CRPS, most of all of short streams and late labels.
 {protected_numbers.PROTOCOL.strip()}
-- log: mean log loss, ∞ if one label was thought impossible, with how many; MCB and DSC:
+- log: mean log loss, ∞ with a count if labels had probability 0; MCB and DSC:
   miscalibration and discrimination of the Brier score, by the CORP diagram of the exact
   forecasts; ECE in ten bins; width: the mean of p1 - p0. CRPS: twice the mean pinball loss of the
   99 percentiles, which is the integral without its tails; pinball: of 5, 10, …, 95 %. Smaller is
@@ -174,7 +174,8 @@ def _infinite(tables: Tables) -> str:
     found = [f"{name} in {count}" for name, count in counts.items() if count]
     if not found:
         return ""
-    return f"An infinite log loss has {', '.join(found)} of {len(tables)} tables; no other has any."
+    named = ", ".join(found)
+    return f"Of {len(tables)} tables, the log loss is infinite for {named}, and for no other."
 
 
 def _best(tables: Tables, names: Iterable[str], loss: str) -> str:
@@ -185,7 +186,7 @@ def _best(tables: Tables, names: Iterable[str], loss: str) -> str:
     for key, rows in tables.items():
         found.setdefault(min(names, key=lambda name: _loss(rows[name])), []).append(key)
     words = (f"{name} on {_named(keys)}" for name, keys in found.items())
-    return f"Of the forms of forgetting, the smallest {loss} has {'; '.join(words)}."
+    return f"The form of forgetting with the smallest {loss} is {'; '.join(words)}."
 
 
 def _nearest(tables: Tables) -> str:
@@ -196,8 +197,8 @@ def _nearest(tables: Tables) -> str:
     for key, rows in tables.items():
         nearest = min(rows, key=lambda name: abs(rows[name]["80 %"] - 0.8))
         found.setdefault(nearest, []).append(key)
-    words = (f"those of {name} on {_named(keys)}" for name, keys in found.items())
-    return f"Nearest to 80 % cover the intervals of 80 %: {'; '.join(words)}."
+    words = (f"{name} on {_named(keys)}" for name, keys in found.items())
+    return f"The coverage of the 80 % intervals is nearest to 80 % for {'; '.join(words)}."
 
 
 def _named(keys: Iterable[tuple[str, int]]) -> str:
