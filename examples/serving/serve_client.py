@@ -36,7 +36,7 @@ class ServeClient:
         self._tokens = found if tokens is None else tokens
 
     def predict(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the prediction of each row, or its error; an id has one prediction for ever."""
+        """Return the prediction of each row, or its error; an id keeps its prediction."""
         return self._answered("/v1/predict", "predict", rows)
 
     def label(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
