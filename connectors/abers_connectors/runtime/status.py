@@ -177,16 +177,21 @@ class Status:
                     counts.model_totals.add(models, settled.keys, settled.scored)
 
     def events_taken(self, task: StreamTask) -> None:
-        """Count how the events of a task ended since the last call."""
+        """Count the events of a task since the last call, each as a record, and how they ended."""
         with self._lock:
-            self._count_ends(task)
+            ends = self._count_ends(task)
+            for name in INPUTS:
+                self._counts.records[name] += ends[name]
 
-    def _count_ends(self, task: StreamTask) -> None:
+    def _count_ends(self, task: StreamTask) -> dict[str, int]:
+        """Count how events ended, and return how many did so since the last call."""
         gauges = self._gauges.get(task.checkpoint.partition)
         before = {} if gauges is None else gauges.accounts
         self._update_gauges(task)
         now = self._gauges[task.checkpoint.partition].accounts
-        self._counts.ends.update({name: n - before.get(name, 0) for name, n in now.items()})
+        ends = {name: n - before.get(name, 0) for name, n in now.items()}
+        self._counts.ends.update(ends)
+        return ends
 
     def _update_gauges(self, task: StreamTask) -> None:
         pending, early = task.processor.waiting
