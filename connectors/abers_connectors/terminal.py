@@ -19,6 +19,8 @@ from rich.console import Console
 
 from abers.pages.ink import Ink
 from abers.pages.text import text
+from abers.stream.option import named
+from abers.stream.settings import setting_options
 from abers_connectors.config.units import counted
 from abers_connectors.config.value_types import Lateness
 from abers_connectors.dashboard.replay_document import FOLDS, replay_document
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from abers.pages.blocks import Detail, Document
+    from abers.stream.option import Front
     from abers_connectors.dashboard.finished_replay import FinishedReplay
     from abers_connectors.replay.run import WorkerNumbers
     from abers_connectors.replay.summary import Means, Summary
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Watched",
     "console",
+    "ink",
     "logged",
     "say",
     "say_all",
@@ -65,16 +69,16 @@ _REST = {
     "duplicate_observations": "of a known id, ignored",
     "duplicate_labels": "of a labelled id, ignored",
     "late_labels": "arrived after their observation had expired, ignored",
-    "late_events": "behind by more than limits.allowed_lateness, still used",
-    "ahead_events": "ahead by more than limits.max_jump, still used",
-    "assumed": "labels that did not come, taken as input.unlabelled",
+    "late_events": "behind by more than {allowed_lateness}, still used",
+    "ahead_events": "ahead by more than {max_jump}, still used",
+    "assumed": "labels that did not come, taken as {unlabelled}",
     "expired": "observations without a label",
-    "evicted": "oldest observations, removed beyond limits.max_pending or max_bytes",
-    "evicted_labels": "oldest early labels, removed beyond limits.max_early or max_bytes",
-    "forgotten": "finished ids beyond limits.dedup_max_ids or max_bytes",
-    "retired": "models silent for limits.retire_after, removed with their pending events",
+    "evicted": "oldest observations, removed beyond {max_pending} or {max_bytes}",
+    "evicted_labels": "oldest early labels, removed beyond {max_early} or {max_bytes}",
+    "forgotten": "finished ids beyond {dedup_max_ids} or {max_bytes}",
+    "retired": "models silent for {retire_after}, removed with their pending events",
 }
-"""Counters to print, with what they count."""
+"""Counters to print, with what they count; names are those of settings."""
 
 
 class Watched(Protocol):
@@ -99,6 +103,14 @@ class _RaisingConsole(Console):
 def console(*, stderr: bool = True) -> Console:
     """Return a console for standard error, or else for standard output."""
     return _RaisingConsole(stderr=stderr, highlight=False)
+
+
+def ink(*, stderr: bool = True) -> Ink:
+    """Return how text is written to standard error, or else to standard output."""
+    screen = console(stderr=stderr)
+    colour = screen.color_system is not None and not screen.no_color
+    unicode = screen.encoding.startswith("utf")
+    return Ink(min(screen.width, _WIDEST), colour=colour, unicode=unicode)
 
 
 def say(message: str) -> None:
@@ -244,7 +256,7 @@ def show_finished(
         say("")
         show_notes(run.summary, run.delay)
         show_workers(run.summary.workers)
-        show_outputs(run.summary, outputs)
+        show_outputs(run.summary, outputs, run.processors[0].front)
 
 
 def show_notes(summary: Summary, delay: Lateness | None = None) -> None:
@@ -331,7 +343,7 @@ def _show_rows(
     screen.print(row_table(title, columns, rows, screen.width))
 
 
-def show_outputs(summary: Summary, outputs: Mapping[str, str]) -> None:
+def show_outputs(summary: Summary, outputs: Mapping[str, str], front: Front) -> None:
     """Print the path of each output, and the counters of events that are not in the table."""
     for name, path in outputs.items():
         if name == "dead_letters":
@@ -343,8 +355,9 @@ def show_outputs(summary: Summary, outputs: Mapping[str, str]) -> None:
     rest = {name: count for name, count in summary.counters.items() if name in _REST}
     if rest.get("expired", 0) <= summary.unlabelled:  # a note counts these
         rest.pop("expired", None)
+    options = {name: named(one, front) for name, one in setting_options().items()}
     for name, count in rest.items():
-        say(f"{name.replace('_', ' ')}: {count:,} ({_REST[name]})")
+        say(f"{name.replace('_', ' ')}: {count:,} ({_REST[name].format(**options)})")
 
 
 def _show_dead(dead: Mapping[str, int], path: str) -> None:

@@ -146,7 +146,6 @@ def test_streams(tmp_path: Path) -> None:
     assert losses["protected"] < losses["IVAP"] < losses["raw"]
     assert losses["IVAP"] == pytest.approx(several["IVAP"]["log"], rel=1e-5)
     assert classes["experts"]["raw"] == pytest.approx(losses["raw"], rel=1e-5)
-    assert classes["experts"]["half_life_3000"] == pytest.approx(losses["shrunk"], rel=1e-5)
     numbers = found["numbers/Chick weights/0"]
     for name in ("quantile calibration", "beta CDF", "IVAPR"):
         assert abs(numbers[name]["80 %"] - 0.8) < abs(numbers["the learner"]["80 %"] - 0.8)

@@ -221,22 +221,22 @@ def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
     show_read(summary(), "[bold].csv", LATE)
     assert "[bold].csv, labels 50 observations late: " in capsys.readouterr().err
     path = "[bold]" + "long-name/" * 12 + "out.jsonl"
-    show_outputs(summary(), {"predictions": path})
+    show_outputs(summary(), {"predictions": path}, "toml")
     assert path in capsys.readouterr().err
 
 
 def test_where_the_outputs_are(capsys: pytest.CaptureFixture[str]) -> None:
     """The closing words name each output, and count the dead letters by reason."""
     outputs = {"predictions": "-", "outcomes": "o.csv", "dead_letters": "d.jsonl"}
-    show_outputs(summary(dead={"bad-json": 1200, "bad-id": 1}), outputs)
+    show_outputs(summary(dead={"bad-json": 1200, "bad-id": 1}), outputs, "toml")
     assert capsys.readouterr().err == (
         "The predictions went to standard output.\n"
         "The outcomes are in o.csv.\n"
         "1,201 dead letters are in d.jsonl: 1,200 bad-json, 1 bad-id.\n"
     )
-    show_outputs(summary(dead={"bad-id": 1}), outputs)
+    show_outputs(summary(dead={"bad-id": 1}), outputs, "toml")
     assert "1 dead letter is in d.jsonl: 1 bad-id.\n" in capsys.readouterr().err
-    show_outputs(summary(), outputs)
+    show_outputs(summary(), outputs, "toml")
     assert "There were no dead letters.\n" in capsys.readouterr().err
 
 
@@ -244,7 +244,7 @@ def test_what_became_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     """Ignored and expired events are counted."""
     counters = {"predictions": 5, "duplicate_labels": 1200, "expired": 3, "dead:bad-id": 2}
     counters |= {"retired": 4}
-    show_outputs(summary(counters=counters), {})
+    show_outputs(summary(counters=counters), {}, "toml")
     assert capsys.readouterr().err == (
         "duplicate labels: 1,200 (of a labelled id, ignored)\n"
         "expired: 3 (observations without a label)\n"
@@ -257,7 +257,7 @@ def test_expired_rows_that_a_note_counts_are_counted_once(
 ) -> None:
     """Rows without a label have a note of their own."""
     found = summary(counters={"expired": 3})
-    show_outputs(msgspec.structs.replace(found, unlabelled=3), {})
+    show_outputs(msgspec.structs.replace(found, unlabelled=3), {}, "toml")
     assert capsys.readouterr().err == ""
 
 

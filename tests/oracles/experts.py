@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import math
 
-from tests.oracles.elementary import logistic, logit
-
-__all__ = ["CLIP", "FixedShare", "Jumper", "OnlinePlatt", "clipped", "mean", "mixed", "scale"]
+__all__ = ["CLIP", "FixedShare", "Jumper", "clipped", "mean", "mixed", "scale"]
 
 CLIP = 1e-6
 _FLOOR = 2.0**-300
 _E = math.e
-_FLAT = 0.001  # least curvature of the loss in online Platt scaling
 _MAPS = 9
 _JUMP_RATES = (1e-2, 1e-3, 1e-4)
 _SHARE_RATES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -46,32 +43,6 @@ def mean(weights: list[float], forecasts: list[float]) -> float:
 def mixed(weights: list[float], forecasts: list[float]) -> float:
     """Return the clipped mean of forecasts of label 1."""
     return clipped(mean(weights, forecasts))
-
-
-class OnlinePlatt:
-    """Logistic regression of the label on the log odds, by online Newton steps."""
-
-    def __init__(self) -> None:
-        self.slope, self.level = 1.0, 0.0
-        self.p00, self.p01, self.p11 = 1.0, 0.0, 1.0  # inverse of the curvature
-
-    def forecast(self, raw: float) -> float:
-        """Return the probability of label 1."""
-        return clipped(logistic(self.slope * logit(raw) + self.level))
-
-    def learn(self, raw: float, label: int) -> None:
-        """Take a Newton step."""
-        x = logit(raw)
-        p = logistic(self.slope * x + self.level)
-        h = max(p * (1.0 - p), _FLAT)
-        a, b = self.p00 * x + self.p01, self.p01 * x + self.p11
-        shrink = h / (1.0 + h * (x * a + b))
-        self.p00 -= shrink * a * a
-        self.p01 -= shrink * a * b
-        self.p11 -= shrink * b * b
-        error = label - p
-        self.slope += (self.p00 * x + self.p01) * error
-        self.level += (self.p01 * x + self.p11) * error
 
 
 class Jumper:

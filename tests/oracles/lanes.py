@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from tests.oracles.experts import scale
 
-from abers.arrays import EXPIRE, LEARN, PREDICT
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abers.arrays import Bytes, Floats, Integers
+    from abers.arrays import Floats, Integers
 
 __all__ = ["Awaiting", "Lanes"]
 
@@ -84,26 +82,6 @@ class Lanes:
         """
         heapq.heappush(self.idle, self.awaiting.pop(number).lane)
         self._drop()
-
-    def moments(self, kinds: Bytes, numbers: Integers, out: Floats, known: Bytes) -> None:
-        """Write, for each step, the moment of its prediction, and whether that awaits its label.
-
-        An observation that does not await a label would be predicted now. Nothing is changed.
-        """
-        begun: dict[int, int | None] = {}
-        now = self.moment
-        for row, (kind, number) in enumerate(zip(kinds.tolist(), numbers.tolist(), strict=True)):
-            found = self.awaiting.get(number)
-            moment = begun.get(number, None if found is None else found.moment)
-            out[row] = now if moment is None else moment
-            known[row] = moment is not None
-            if kind == PREDICT and number >= 0 and moment is None:
-                begun[number] = now
-                now += 1
-            elif kind == LEARN and number < 0:
-                now += 1
-            elif kind in {LEARN, EXPIRE}:
-                begun[number] = None
 
     def mean_weights(self, out: Floats) -> None:
         """Write the mean weight of each expert over the lanes; before the first, the prior."""

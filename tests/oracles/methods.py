@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tests.oracles.elementary import logit
-from tests.oracles.experts import FixedShare, Jumper, clipped
+from tests.oracles.experts import FixedShare, Jumper, clipped, mixed
 from tests.oracles.newton_stack import NewtonStack
 
-__all__ = ["Kept", "Methods", "shrunk"]
+__all__ = ["Kept", "Methods", "drawn"]
 
 _SHRINK = 30.0  # observations that the raw probability counts as
 _NARROWEST = 1e-9
-_LEAST_MERGED = 2.0**-53
 _FAR = 8.0  # log odds in features
 _RATES = (0.5, 0.1, 0.01)
 _THIRD = 1.0 / 3.0
@@ -36,10 +35,9 @@ class Kept(NamedTuple):
         return [*self.forecasts, *self.features, self.logit]
 
 
-def shrunk(p0: float, p1: float, raw: float) -> float:
+def drawn(merged: float, width: float, raw: float) -> float:
     """Return the merge of an interval, drawn to the raw probability where the interval is wide."""
-    evidence = 1.0 / max(p1 - p0, _NARROWEST) - 1.0
-    merged = min(max(p1 / (1.0 - p0 + p1), _LEAST_MERGED), 1.0 - _LEAST_MERGED)
+    evidence = 1.0 / max(width, _NARROWEST) - 1.0
     return (evidence * merged + _SHRINK * raw) / (evidence + _SHRINK)
 
 
@@ -60,6 +58,8 @@ def _stack(scores: float, labels: float, kept: float) -> NewtonStack:
 class Methods:
     """Raw, Venn-Abers, jumper, recent line, four stacks; and shares 1, 1/16 and at arrival."""
 
+    count, shares_count, kept = 11, 3, 26
+
     def __init__(self) -> None:
         self.jumper = Jumper()
         self.shares = [FixedShare(_SHARED), FixedShare(_SHARED, 4), FixedShare(_SHARED)]
@@ -74,10 +74,14 @@ class Methods:
         self.came, self.said = [0.0] * 2, [0.0] * 2
         self.positives = 0.0  # labels 1 that came since the last prediction
 
-    def forecast(self, raw: float, p0: float, p1: float) -> Kept:
+    def of(self, numbers: list[float]) -> Kept:
+        """Return what an observation keeps from its numbers."""
+        return Kept(numbers[: self.count], numbers[self.count : -1], numbers[-1])
+
+    def forecast(self, raw: float, venn_abers: float) -> Kept:
         """Return what an observation keeps that would be predicted now."""
         x = logit(raw)
-        found = [raw, clipped(shrunk(p0, p1, raw)), self.jumper.forecast(raw)]
+        found = [raw, clipped(venn_abers), self.jumper.forecast(raw)]
         came = _moved(self.came, _RATES[1:], self.positives)
         features = [
             *map(_near, (x, logit(found[1]), logit(found[2]))),
@@ -120,6 +124,18 @@ class Methods:
             one.learn(kept.features, label)
         for share in self.shares[:2]:
             share.learn(kept.forecasts[:_SHARED], label)
+
+    def of_label(self, kept: Kept, label: int) -> list[float]:
+        """Return the probabilities that the methods gave to a label."""
+        return [p if label else 1.0 - p for p in kept.forecasts]
+
+    def served(self, weights: list[float], kept: Kept, label: int) -> float:
+        """Return what the mean by weight gives to a label."""
+        return self.of_label(Kept([mixed(weights, kept.forecasts)], [], 0.0), label)[0]
+
+    def serve(self, weights: list[float], kept: Kept) -> list[float]:
+        """Return the probability of label 1 by the mean by weight."""
+        return [mixed(weights, kept.forecasts)]
 
     def parameters(self) -> list[float]:
         """Return the state, as it is saved."""

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from tests.oracles.elementary import logarithm
-from tests.oracles.experts import FixedShare
 from tests.oracles.lanes import Lanes
 
-from abers.arrays import EXPIRE, LEARN, PREDICT
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from abers.arrays import Floats, Integers
 
-    from abers.arrays import Bytes, Floats, Integers
-
-__all__ = ["BaseAggregation", "ExpertLanes", "ProbabilityLanes", "Product"]
+__all__ = ["ExpertLanes", "ProbabilityLanes", "Product"]
 
 _SMALL, _SHIFT = 2.0**-512, 512
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
@@ -51,6 +45,11 @@ class ExpertLanes:
     def experts(self) -> int:
         """Number of experts."""
         return len(self.lanes.prior)
+
+    @property
+    def kept_size(self) -> int:
+        """How many numbers an observation keeps."""
+        return self.lanes.kept_size
 
     @property
     def lane_count(self) -> int:
@@ -132,68 +131,3 @@ class ProbabilityLanes(ExpertLanes):
         own[:] = self.parameters()
         exponents[:] = [one.exponent for one in self.products]
         self.lanes.save(numbers, moments, weights, forecasts)
-
-
-class BaseAggregation(ProbabilityLanes):
-    """Mixture of probabilities: raw, others, and fixed share over all of these."""
-
-    def __init__(self, experts: int, raw_weight: float, width: int = 1) -> None:
-        super().__init__(experts, 1, raw_weight, experts * width)
-        self.share = FixedShare(experts - 1)
-
-    def moments(self, kinds: Bytes, numbers: Integers, out: Floats, known: Bytes) -> None:
-        """Write, for each step, the moment of its prediction, and whether that awaits its label."""
-        self.lanes.moments(kinds, numbers, out, known)
-
-    def _steps(
-        self,
-        kinds: Bytes,
-        numbers: Integers,
-        predict: Callable[[int], None],
-        learn: Callable[[int], None],
-    ) -> None:
-        """Run steps, each by one of the calls, which get its row."""
-        calls = {PREDICT: predict, LEARN: learn}
-        for row, (kind, number) in enumerate(zip(kinds.tolist(), numbers.tolist(), strict=True)):
-            if kind == EXPIRE:
-                self.expire(number)
-            elif kind in calls:
-                calls[kind](row)
-            else:
-                msg = "nothing is removed"
-                raise ValueError(msg)
-
-    # Saving
-
-    def parameters(self) -> list[float]:
-        """Return the state of the experts, and the products of their probabilities."""
-        return [*self._own(), *self.share.weights, *(one.number for one in self.products)]
-
-    def _own(self) -> list[float]:
-        """Return the parameters of the experts before fixed share."""
-        return []
-
-    def _become(self, own: Iterator[float]) -> None:
-        """Take what `_own` returned off an iterator."""
-
-    def load(  # noqa: PLR0913, PLR0917 - columns
-        self,
-        moment: int,
-        labels: int,
-        taught: int,
-        most: int,
-        own: Floats,
-        exponents: Integers,
-        numbers: Integers,
-        moments: Integers,
-        weights: Floats,
-        forecasts: Floats,
-    ) -> None:
-        """Load what `save` wrote."""
-        self.labels, self.taught = labels, taught
-        rest = iter(own.tolist())
-        self._become(rest)
-        self.share.weights = [*islice(rest, len(self.share.weights))]
-        for product, exponent in zip(self.products, exponents.tolist(), strict=True):
-            product.number, product.exponent = next(rest), exponent
-        self.lanes.load(moment, most, numbers, moments, weights, forecasts)

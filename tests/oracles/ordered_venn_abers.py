@@ -79,6 +79,6 @@ class OrderedVennAbers:
             self._teach(self._order.advance(clock))
 
     def _teach(self, due: Taught) -> None:
-        for number, _ in due:
+        for number in due:
             score, label, options = self._held.pop(number)
             self._calibrator.learn_one(score, label, **options)

@@ -1,96 +1,85 @@
-"""A calibration set and a mixture of methods as one calibrator: specification of the native core.
+"""Calibration sets and a mixture of methods as one calibrator: specification of the native core.
 
-The set and the methods learn from labels in the order of teaching; the lanes and some averages at
+The sets and the methods learn from labels in the order of teaching; the lanes and some averages at
 once.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.oracles.elementary import logistic
-from tests.oracles.experts import clipped, mixed
-from tests.oracles.methods import Kept, Methods
+from tests.oracles.calibration_sets import ClassSets, FoldSets, OneSet
 from tests.oracles.mixture import ProbabilityLanes
 from tests.oracles.teaching_order import TeachingOrder
 
 from abers.arrays import EXPIRE, LEARN, ONE, PREDICT, REMOVE
 
 if TYPE_CHECKING:
-    from tests.oracles.teaching_order import Taught
-
     from abers.arrays import Bytes, Floats, Integers
-    from abers.calibration.raw_probability import Kind
-    from abers.reference import CalibrationSet
 
 __all__ = ["Protection"]
 
-_METHODS, _SHARES, _KEPT = 11, 3, 26
 _NO_NUMBER = -1
 
 
 class Lesson(NamedTuple):
     """A label to be taught."""
 
-    score: float
-    label: bool
+    scores: list[float]
+    label: int
     weight: int
     time: float
-    kept: Kept
+    kept: Any
 
 
 class Protection(ProbabilityLanes):
     """A calibrator that serves the mean of its methods by the weights of a lane."""
 
-    def __init__(
-        self, held: CalibrationSet, scores: Kind = "probability", raw_weight: float = 0.25
-    ) -> None:
-        super().__init__(_METHODS, _SHARES, raw_weight, _KEPT)
-        self.methods, self.positives = Methods(), 0
-        self._set, self._scores = held, scores
-        self._order = TeachingOrder()
+    def __init__(self, sets: OneSet | FoldSets | ClassSets, raw_weight: float = 0.25) -> None:
+        methods: Any = sets.methods()
+        super().__init__(methods.count, methods.shares_count, raw_weight, methods.kept)
+        self.methods, self.positives = methods, 0
+        self._sets: Any = sets
+        classes = len(sets.each) if isinstance(sets, ClassSets) else 2
+        self._order = TeachingOrder(classes=classes)
         self._lessons: dict[int, Lesson] = {}
 
     @property
     def size(self) -> int:
-        """Number of labels that the set holds."""
-        return self._set.size
+        """Number of labels that the sets hold."""
+        size: int = self._sets.size
+        return size
 
-    def predict(
-        self, score: float, weight: int, time: float, number: int
-    ) -> tuple[float, float, float]:
-        """Return an interval and the probability; with a number the observation now waits."""
-        p0, p1 = self._set.predict(score, weight, time)
-        kept = self.methods.forecast(self._raw(score), p0, p1)
+    def predict(self, scores: list[float], weight: int, time: float, number: int) -> list[float]:
+        """Return intervals and what is served; with a number the observation now waits."""
+        ends, kept = self._forecast(scores, weight, time)
         found = self.lanes.find(number)
         if found is not None:
-            return p0, p1, self._served(found.lane, found.forecasts)
-        p = self._served(self.lanes.next(), kept.numbers())
-        if number >= 0:
+            kept = self.methods.of(found.forecasts)
+        lane = self.lanes.next() if found is None else found.lane
+        served: list[float] = self.methods.serve(self.lanes.weights(lane), kept)
+        if found is None and number >= 0:
             self._issue(kept, number)
-        return p0, p1, p
+        return [*served, *ends] if isinstance(self._sets, ClassSets) else [*ends, *served]
 
-    def learn(self, score: float, label: bool, weight: int, time: float, number: int) -> bool:  # noqa: FBT001 - the fields of a step
-        """Take a label; return False, with nothing changed, if the set would become too heavy."""
+    def learn(self, scores: list[float], label: int, weight: int, time: float, number: int) -> bool:
+        """Take a label; return False, with nothing changed, if a set would become too heavy."""
         held = sum(one.weight for one in self._lessons.values())
-        if not self._set.takes(weight + held, time):
+        if not self._sets.takes(scores, weight + held, time):
             return False
         if number >= 0 and self.lanes.find(number) is None:
-            self._set.learn(score, label, weight, time)
+            self._sets.learn(scores, label, weight, time)
             self._count(label)
             return True
         if number < 0:
-            p0, p1 = self._set.predict(score, weight, time)
-            self._issue(self.methods.forecast(self._raw(score), p0, p1), number)
+            self._issue(self._forecast(scores, weight, time)[1], number)
         found = self.lanes.awaiting[number]
-        numbers = found.forecasts
-        kept = Kept(numbers[:_METHODS], numbers[_METHODS:-1], numbers[-1])
-        served = self._served(found.lane, numbers)
-        likelihoods = [p if label else 1.0 - p for p in [*kept.forecasts, served]]
-        self.settle(number, found.lane, likelihoods)
-        self.methods.arrive(kept, int(label))
-        self._lessons[found.moment] = Lesson(score, label, weight, time, kept)
+        kept = self.methods.of(found.forecasts)
+        served = self.methods.served(self.lanes.weights(found.lane), kept, label)
+        self.settle(number, found.lane, [*self.methods.of_label(kept, label), served])
+        self.methods.arrive(kept, label)
+        self._lessons[found.moment] = Lesson(scores, label, weight, time, kept)
         self._teach(self._order.label(found.moment, label) or [])
         self._distrust()
         return True
@@ -106,27 +95,25 @@ class Protection(ProbabilityLanes):
         self,
         kinds: Bytes,
         scores: Floats,
-        labels: Bytes,
+        labels: Integers,
         weights: Integers | None,
         times: Floats | None,
         numbers: Integers | None,
-        p0: Floats,
-        p1: Floats,
-        p: Floats,
+        out: Floats,
         held: Integers | None,
     ) -> int:
         """Run steps, write the predictions, NaN elsewhere; return the steps before a refusal."""
+        out[:] = math.nan
         for row, kind in enumerate(kinds.tolist()):
-            score = float(scores[row])
+            given = scores[row].tolist()
             weight = ONE if weights is None else int(weights[row])
             time = math.nan if times is None else float(times[row])
             number = _NO_NUMBER if numbers is None else int(numbers[row])
-            p0[row] = p1[row] = p[row] = math.nan
-            size = self._set.size
+            size = self.size
             if kind == PREDICT:
-                p0[row], p1[row], p[row] = self.predict(score, weight, time, number)
+                out[row] = self.predict(given, weight, time, number)
             elif kind == LEARN:
-                if not self.learn(score, bool(labels[row]), weight, time, number):
+                if not self.learn(given, int(labels[row]), weight, time, number):
                     return row
             elif kind == EXPIRE:
                 self.expire(number)
@@ -134,22 +121,18 @@ class Protection(ProbabilityLanes):
                 msg = "nothing is removed"
                 raise ValueError(msg)
             if held is not None:
-                held[row] = size if kind == PREDICT else self._set.size
+                held[row] = size if kind == PREDICT else self.size
         return len(kinds)
 
     def parameters(self) -> list[float]:
         """Return the state of the methods, and the products of their probabilities."""
         return [*self.methods.parameters(), *(one.number for one in self.products)]
 
-    def _raw(self, score: float) -> float:
-        if self._scores == "any":
-            return clipped((self.positives + 1.0) / (self.taught + 2.0))
-        return clipped(score if self._scores == "probability" else logistic(score))
+    def _forecast(self, scores: list[float], weight: int, time: float) -> Any:  # noqa: ANN401 - of its kind
+        share = (self.positives + 1.0) / (self.taught + 2.0)
+        return self._sets.forecast(self.methods, share, scores, weight, time)
 
-    def _served(self, lane: int, kept: list[float]) -> float:
-        return mixed(self.lanes.weights(lane), kept[:_METHODS])
-
-    def _issue(self, kept: Kept, number: int) -> None:
+    def _issue(self, kept: Any, number: int) -> None:  # noqa: ANN401 - of its kind
         moment = self.lanes.moment
         self.lanes.occupy(number, kept.numbers())
         self.methods.issue(kept)
@@ -160,13 +143,13 @@ class Protection(ProbabilityLanes):
         if self._order.one_sided:
             self.methods.distrust()
 
-    def _teach(self, due: Taught) -> None:
-        for moment, _ in due:
+    def _teach(self, due: list[int]) -> None:
+        for moment in due:
             one = self._lessons.pop(moment)
-            self._set.learn(one.score, one.label, one.weight, one.time)
-            self.methods.learn(one.kept, int(one.label))
+            self._sets.learn(one.scores, one.label, one.weight, one.time)
+            self.methods.learn(one.kept, one.label)
             self._count(one.label)
 
-    def _count(self, label: bool) -> None:  # noqa: FBT001 - a field too
+    def _count(self, label: int) -> None:
         self.taught += 1
-        self.positives += label
+        self.positives += label == 1

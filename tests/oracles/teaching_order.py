@@ -15,7 +15,7 @@ from tests.oracles.elementary import logarithm
 
 __all__ = ["Taught", "TeachingByAge", "TeachingOrder"]
 
-Taught = list[tuple[int, int]]  # numbers of rows and their labels, in order
+Taught = list[int]  # numbers of rows, in order
 
 
 @dataclass(slots=True)
@@ -89,13 +89,13 @@ class _MissingLabels:
     notes: float = 0.0
     stalled: bool = False
 
-    def note(self, missing: int, rarer: float, *, both_came: bool, known: bool) -> None:
+    def note(self, missing: int, rarer: float, *, several_came: bool, known: bool) -> None:
         rise = 0.15 * rarer
         usual = min(max(self.usual if known else 0.0, 0.2 * rise), 0.9)
         more = min(1.5 * usual + rise, 0.98)
         ratio = more / usual if missing else (1.0 - more) / (1.0 - usual)
         self.evidence = min(max(self.evidence + logarithm(ratio), 0.0), 6.0)
-        if both_came:
+        if several_came:
             weight = 1 / 4 if self.stalled else 1.0
             self.notes = min(self.notes + weight, 4_096.0)
             self.usual += weight / self.notes * (missing - self.usual)
@@ -108,7 +108,7 @@ class _MissingLabels:
 class TeachingOrder:
     """Rows, and the order in which their labels teach.
 
-    Until labels of both classes came the cap is `wait` predictions, 4,096 where that is 0. Rows
+    Until labels of two classes came the cap is `wait` predictions, 4,096 where that is 0. Rows
     older than 131,072 predictions, and than `wait`, are passed in a stall, too. How many labels
     never come is known when a row is older than 8,192 predictions, or one expired; before, none is
     usual.
@@ -118,13 +118,13 @@ class TeachingOrder:
     >>> order = TeachingOrder()
     >>> [order.predict(number) for number in range(3)]
     [[], [], []]
-    >>> order.label(2, True), order.label(0, False), order.held
-    ([], [(0, False)], 1)
+    >>> order.label(2, 1), order.label(0, 0), order.held
+    ([], [0], 1)
     >>> order.expire(1)
-    [(2, True)]
+    [2]
     """
 
-    def __init__(self, wait: int = 0) -> None:
+    def __init__(self, wait: int = 0, classes: int = 2) -> None:
         """Start without rows."""
         self._wait = wait or 4_096
         self._rows: list[_Row] = []
@@ -132,7 +132,7 @@ class TeachingOrder:
         self._noted = self._passed = 0  # positions below were noted, or are passed
         self._expired = False  # whether any row did
         self._missing = _MissingLabels()
-        self._delays = _ClassDelays(), _ClassDelays()
+        self._delays = [_ClassDelays() for _ in range(classes)]
 
     def predict(self, number: int) -> Taught:
         """Add a row that was predicted, and return the rows that are taught now."""
@@ -141,8 +141,8 @@ class TeachingOrder:
         before = self.stalled
         while self._noted < len(self._rows) - 1 - self.cap:  # its age is above the cap
             missing = self._rows[self._noted].label is None
-            known = self._both_came and (self._expired or len(self._rows) > _SETTLED)
-            self._missing.note(missing, self._rarer, both_came=self._both_came, known=known)
+            known = self._several_came and (self._expired or len(self._rows) > _SETTLED)
+            self._missing.note(missing, self._rarer, several_came=self._several_came, known=known)
             self._noted += 1
         later = 0 if before else int(min(5.0 / self._rarer, 256.0))
         oldest = len(self._rows) - 1 - max(self._wait, 1 << 17)
@@ -179,7 +179,7 @@ class TeachingOrder:
     @property
     def cap(self) -> int:
         """Return the age beyond which rows are passed."""
-        return max(one.quantile for one in self._delays) if self._both_came else self._wait
+        return max(one.quantile for one in self._delays) if self._several_came else self._wait
 
     @property
     def stalled(self) -> bool:
@@ -189,28 +189,36 @@ class TeachingOrder:
     @property
     def one_sided(self) -> bool:
         """Return whether labels that come may be of one class more often than they should be."""
-        return self.stalled or not self._both_came
+        return self.stalled or not self._several_came
 
     @property
     def by_arrival(self) -> bool:
         """Return whether delays say nothing of labels."""
-        zero, one = self._delays
-        if min(zero.labels, one.labels) < 50:
+        if not self._several_came or min(one.labels for one in self._came) < 50:
             return False
-        low, high = sorted([zero.variance, one.variance])
-        deviation = math.sqrt((zero.variance + one.variance) / 2.0)
-        near = abs(zero.mean - one.mean) <= 0.5 * deviation
-        return deviation >= 0.25 and high <= 2.0 * low and near
+        means = [one.mean for one in self._came]
+        variances = [one.variance for one in self._came]
+        total = 0.0
+        for one in variances:
+            total += one
+        deviation = math.sqrt(total / len(variances))
+        near = max(means) - min(means) <= 0.5 * deviation
+        return deviation >= 0.25 and max(variances) <= 2.0 * min(variances) and near
 
     @property
-    def _both_came(self) -> bool:
-        return all(one.labels for one in self._delays)
+    def _came(self) -> list[_ClassDelays]:
+        """Return the delays of the classes of which labels came."""
+        return [one for one in self._delays if one.labels]
+
+    @property
+    def _several_came(self) -> bool:
+        return len(self._came) > 1
 
     @property
     def _rarer(self) -> float:
-        """Return the share of the rarer class among the labels, a third until both came."""
-        labels = [one.labels for one in self._delays]
-        return min(labels) / sum(labels) if self._both_came else 1.0 / 3.0
+        """Return the share of the rarest class that came, a third until two came."""
+        labels = [one.labels for one in self._came]
+        return min(labels) / sum(labels) if self._several_came else 1.0 / 3.0
 
     def _find(self, number: int) -> _Row | None:
         return next((row for row in self._open if row.number == number and row.waits), None)
@@ -223,7 +231,7 @@ class TeachingOrder:
             blocked = blocked or (row.waits and row.position >= self._passed)
             if row.label is not None and not row.taught and (at_once or not blocked):
                 row.taught = True
-                due.append((row.number, row.label))
+                due.append(row.number)
         self._open = [row for row in self._open if row.waits or row.held]
         return due
 
@@ -234,10 +242,10 @@ class TeachingByAge:
     Examples
     --------
     >>> order = TeachingByAge(10)
-    >>> order.predict(0, 5), order.predict(1, 3), order.label(0, True), order.label(1, False)
+    >>> order.predict(0, 5), order.predict(1, 3), order.label(0, 1), order.label(1, 0)
     ([], [], [], [])
     >>> order.advance(12), order.advance(20)
-    ([], [(1, False), (0, True)])
+    ([], [1, 0])
     """
 
     def __init__(self, age: int) -> None:
@@ -245,7 +253,7 @@ class TeachingByAge:
         self._age = age
         self._clock = -math.inf
         self._times: dict[int, int] = {}  # of rows that wait
-        self._held: list[tuple[int, int, int]] = []
+        self._held: list[tuple[int, int]] = []
 
     def predict(self, number: int, time: int) -> Taught:
         """Add a row that was predicted."""
@@ -256,7 +264,8 @@ class TeachingByAge:
         """Take the label of a row; return nothing if that does not wait."""
         if number not in self._times:
             return None
-        self._held.append((self._times.pop(number), number, label))
+        del label
+        self._held.append((self._times.pop(number), number))
         return self.advance(self._clock)
 
     def expire(self, number: int) -> Taught:
@@ -269,7 +278,7 @@ class TeachingByAge:
         self._clock = max(self._clock, clock)
         due = sorted(one for one in self._held if one[0] + self._age <= self._clock)
         self._held = [one for one in self._held if one not in due]
-        return [(number, label) for _, number, label in due]
+        return [number for _, number in due]
 
     def waits(self, number: int) -> bool:
         """Return whether the label of a row has neither come nor expired."""

@@ -1,29 +1,29 @@
-"""What is written from the declarations of options: the example, and a table of the documentation.
+"""What is written from the declarations of options: the example, a table, and the help of flags.
 
-`python -m tests.surface.option_pages --write` writes both.
+`python -m tests.surface.option_pages --write` writes all of it.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from abers_connectors.config.options import OF_SETTINGS, SECTIONS, options
-from abers_connectors.config.units import short_duration
-from abers_connectors.config.value_types import read_span
+from abers_connectors.config.written_values import written_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers.stream.option import Option
 
-__all__ = ["EXAMPLE", "PAGE", "example", "page"]
+__all__ = ["EXAMPLE", "FLAGS", "PAGE", "example", "flags", "page"]
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE, PAGE = ROOT / "deploy" / "abers.example.toml", ROOT / "docs" / "configuration.md"
+FLAGS = ROOT / "connectors" / "abers_connectors" / "cli" / "flags.py"
 FIRST, LAST = "<!-- written by tests.surface.option_pages -->\n", "<!-- end -->\n"
 WIDTH = 110
 HEADER = """\
@@ -42,6 +42,26 @@ HEADER = """\
 # event time, the time in the records; only those in [kafka] are in wall-clock time. Relative paths
 # are relative to the working directory.
 """
+FLAGS_HEADER = '''\
+"""What the help says of flags that are options of a configuration: group, metavar and sentence.
+
+`python -m tests.surface.option_pages --write` writes this from the declarations of the
+options: they import the engine, and help imports nothing.
+"""
+
+# ruff: noqa: E501 - a sentence is a line
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["FLAGS"]
+
+FLAGS: Mapping[str, tuple[str, str | None, str]] = {
+'''
 INTROS = {
     "learner": "With this section a river learner scores the features and learns from each label. "
     "Without it every observation contains its score."
@@ -49,7 +69,6 @@ INTROS = {
 # Sections that change what is run, and keys of topics in other sections, are only shown.
 SHOWN = {"learner", "kafka", "kafka.security", "schema_registry", "http", "serve", "telemetry"}
 SHOWN_KEYS = {"state.shared", "state.retain"}
-_LONG = 10_000  # whole numbers with separators
 IN_FORCE = {"input.observations", "input.format"}  # though they have no default
 
 
@@ -78,21 +97,7 @@ def _lines(one: Option) -> Iterator[str]:
     unset = not isinstance(one.default, bool | int | float | str | tuple) or one.default == ""
     shown = section in SHOWN or one.key in SHOWN_KEYS or (unset and one.key not in IN_FORCE)
     value = one.example if unset else one.default
-    yield f"{'# ' if shown else ''}{name} = {_toml(one, value)}\n"
-
-
-def _toml(one: Option, value: Any) -> str:  # noqa: ANN401 - of any option
-    """Return a value as TOML has it."""
-    if isinstance(value, dict):
-        return (
-            "{" + ", ".join(f"{name} = {json.dumps(inner)}" for name, inner in value.items()) + "}"
-        )
-    if type(value) is not int:
-        return json.dumps(value)
-    is_span = one.unit == "ms" or one.read is read_span
-    return (
-        f'"{short_duration(value)}"' if is_span else f"{value:_}" if value >= _LONG else str(value)
-    )
+    yield f"{'# ' if shown else ''}{name} = {written_value(one, value)}\n"
 
 
 def table() -> str:
@@ -112,6 +117,24 @@ def page() -> str:
     return before + FIRST + table() + LAST + rest.partition(LAST)[2]
 
 
+def flags() -> str:
+    """Return the module with what the help says of each declared flag."""
+    found = {one.flag: one for one in options().values() if one.flag}
+    return FLAGS_HEADER + "".join(map(_flag, found.values())) + "}\n"
+
+
+def _flag(one: Option) -> str:
+    sentence = re.sub("`([^`]+)`", lambda key: options()[key[1]].flag or key[1], one.sentence)
+    parts = (one.flag, one.group, one.metavar, sentence)
+    flag, group, metavar, text = (part and _quoted(part) for part in parts)
+    return f"    {flag}: (\n        {group},\n        {metavar},\n        {text},\n    ),\n"
+
+
+def _quoted(text: str) -> str:
+    return repr(text) if '"' in text else f'"{text}"'
+
+
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
     EXAMPLE.write_text(example())
     PAGE.write_text(page())
+    FLAGS.write_text(flags())

@@ -14,7 +14,6 @@ from abers.exceptions import ConfigError, ParameterError, RecordError
 from abers.stream import Label, Processor
 from abers_connectors.config.description import described
 from abers_connectors.config.model import load
-from abers_connectors.config.units import moment
 from abers_connectors.config.value_types import shown
 from abers_connectors.http.token import TOKEN
 from abers_connectors.preflight import run_problems
@@ -29,19 +28,34 @@ if TYPE_CHECKING:
     from abers.stream import DeadLetter, Event
     from abers.stream.settings import Settings
     from abers_connectors.config.model import Config
+    from abers_connectors.config.phrases import Line
     from abers_connectors.sources.base import Batch, Origin, Source
 
-__all__ = ["ConfigReport", "Sample", "check", "sampled"]
+__all__ = ["ConfigReport", "Sample", "SampleRow", "check", "sampled"]
 
 _MAX_SHOWN_RECORDS = 10
 _READ = 10_000  # records to read at most; a sample may be years of history
 _LONG = 200  # characters of a record
 
 
+class SampleRow(NamedTuple):
+    """An event, as a processor reads it."""
+
+    where: str  # in its source
+    event: Event
+    label: object = None  # its own, if the record of an observation has one
+    known_at: int | None = None  # event time at which that label is known
+
+    @property
+    def value(self) -> object:
+        """The label, of the event or with it; None where it is not known yet."""
+        return self.event.value if isinstance(self.event, Label) else self.label
+
+
 class Sample(NamedTuple):
     """Some records, as a processor reads them."""
 
-    lines: list[str]  # the first valid records, in words
+    rows: list[SampleRow]  # the first valid records
     records: int  # number of records that were read
     mistake: str | None  # the first invalid record, and why it is invalid
 
@@ -49,10 +63,15 @@ class Sample(NamedTuple):
 class ConfigReport(NamedTuple):
     """The result of checking a configuration without mistakes."""
 
-    meaning: dict[str, str]  # in words, by part
+    config: Config
     sample: Sample | None
     findings: list[str] | None = None  # warnings about the topics, if a broker was asked
     warnings: Sequence[str] = ()  # about settings that are allowed but may be mistakes
+
+    @property
+    def meaning(self) -> dict[str, list[Line]]:
+        """Lines on each part of the configuration."""
+        return described(self.config)
 
 
 def check(
@@ -79,9 +98,9 @@ def check(
     findings = _asked(path, config, environ) if connect else None
     warnings = [f"{path}: {line}" for line in _exposed(config, environ)]
     if sample is None:
-        return ConfigReport(described(config), None, findings, warnings)
+        return ConfigReport(config, None, findings, warnings)
     some = sampled(_sample_source(config, sample, environ), config.settings())
-    return ConfigReport(described(config), some, findings, warnings)
+    return ConfigReport(config, some, findings, warnings)
 
 
 def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
@@ -128,23 +147,23 @@ def _asked(path: str, config: Config, environ: Mapping[str, str]) -> list[str]:
 
 def sampled(source: Source, settings: Settings) -> Sample:
     """Read some records, at most 10,000, and process them."""
-    lines: list[str] = []
+    rows: list[SampleRow] = []
     records, mistake = 0, None
     processor = Processor(settings, outcomes=False)
+    processor.front = "toml"
     try:
         for batch in source.batches():
             dead = _dead(batch, processor)
             right = (row for row in range(len(batch.events)) if row not in dead)
-            lines += [_line(batch, row) for row in islice(right, _MAX_SHOWN_RECORDS - len(lines))]
+            more = islice(right, _MAX_SHOWN_RECORDS - len(rows))
+            rows += [_row(source, batch, row) for row in more]
             records += batch.records
             mistake = mistake or _first_mistake(batch, dead)
-            if records >= _READ or (mistake and len(lines) == _MAX_SHOWN_RECORDS):
+            if records >= _READ or (mistake and len(rows) == _MAX_SHOWN_RECORDS):
                 break
     except (RecordError, ParameterError) as error:
         mistake = mistake or str(error)
-    if not records and mistake is None:
-        lines = [f"{source.name} holds no record"]
-    return Sample(lines, records, mistake)
+    return Sample(rows, records, mistake)
 
 
 def _dead(batch: Batch, processor: Processor) -> dict[int, DeadLetter]:
@@ -168,24 +187,11 @@ def _mistake(origin: Origin, reason: str, detail: str) -> str:
     return f"{origin.where}: {reason}: {detail}; the record is {raw!r}"
 
 
-def _line(batch: Batch, row: int) -> str:
-    awaited = batch.events.awaited
-    if awaited is None:
-        label = ""
-    else:
-        label = ", no label yet" if awaited[row] is None else f", label {awaited[row]}"
-    return f"{batch.origin(row).where}: {_event_text(batch.events[row])}{label}"
-
-
-def _event_text(event: Event) -> str:
-    name = f"{shown(event.id)} of model {shown(event.model)}, {moment(event.time)}"
-    if isinstance(event, Label):
-        return f"label {event.value} for {name}"
-    given = {
-        "segment": event.segment or None,
-        "score": event.score,
-        "features": event.x,
-        "passed through": event.extra,
-    }
-    parts = (f"{what} {shown(value)}" for what, value in given.items() if value is not None)
-    return ", ".join([f"observation {name}", *parts])
+def _row(source: Source, batch: Batch, row: int) -> SampleRow:
+    where = batch.origin(row).where.removeprefix(source.name).strip()
+    label, due = (
+        None if column is None else column[row]
+        for column in (batch.events.awaited, batch.events.awaited_times)
+    )
+    known_at = None if label is None or due is None else int(due)
+    return SampleRow(where, batch.events[row], label, known_at)

@@ -136,21 +136,27 @@ def check(
     connect: Annotated[
         bool, typer.Option("--connect", help="Ask the Kafka brokers whether the topics fit.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show also the limits that have their default.")
+    ] = False,
 ) -> None:
     """Show what a configuration means, or all mistakes in it."""
     with sentences():
-        from abers_connectors.cli import config_check
+        from abers_connectors.cli import check_text, config_check
+        from abers_connectors.terminal import ink
 
         found = config_check.check(config, sample=sample, connect=connect)
-        for part, meaning in found.meaning.items():
-            show(f"{part}: {meaning}")
+        out = ink(stderr=False)
+        for line in check_text.report_lines(found, config, out, everything=everything):
+            typer.echo(line)
         for line in (*found.warnings, *(found.findings or ())):
             show(f"Warning: {line}", err=True)
         if found.findings is not None:
             typer.echo("topics: a service can use them")
-        if found.sample is not None:
-            for line in found.sample.lines:
-                show(line)
+        if found.sample is not None and sample is not None:
+            typer.echo()
+            for line in check_text.sample_lines(found.sample, sample, found.config, out):
+                typer.echo(line)
             if found.sample.mistake is not None:
                 fail(found.sample.mistake, FAILURE)
 

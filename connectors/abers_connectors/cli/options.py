@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+from abers_connectors.cli.flags import FLAGS
 from abers_connectors.exit_codes import show_error
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Quiet",
     "Verbose",
     "calibrator_option",
+    "declared_option",
     "detail_of",
     "input_option",
     "output_option",
@@ -31,6 +33,15 @@ __all__ = [
 def _option(group: str, metavar: str | None, text: str, *names: str, **more: Any) -> Any:  # noqa: ANN401 - typer's own
     """Return an option with a help text, in a group of the help."""
     return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=group, **more)
+
+
+def declared_option(*names: str, more: str = "", **rest: Any) -> Any:  # noqa: ANN401 - typer's own
+    """Return an option that a configuration has too.
+
+    Its sentence is that of the declaration; `more` is true of the flag alone.
+    """
+    group, metavar, sentence = FLAGS[names[0]]
+    return _option(group, metavar, f"{sentence} {more}".rstrip(), *names, **rest)
 
 
 input_option = partial(_option, "Input")

@@ -13,6 +13,7 @@ from abers_connectors.cli.options import (
     Quiet,
     Verbose,
     calibrator_option,
+    declared_option,
     detail_of,
     input_option,
     output_option,
@@ -56,129 +57,110 @@ def replay(  # noqa: PLR0913 - the options of the command
     ] = None,
     score: Annotated[
         str | None,
-        input_option(
-            "COLUMN",
-            "Score column of a file (default score, prob, y_prob, …). Several classes: one each, "
+        declared_option(
+            "--score",
+            more="A column of a file (default score, prob, y_prob, …). Several classes: one each, "
             "as in low=p_low,mid=p_mid,high=p_high; the label column has the class.",
         ),
     ] = None,
     label: Annotated[
         str | None,
-        input_option(
-            "COLUMN",
-            "Label column of a file (default label, y_true, target, …): 0 or 1, false or true, "
-            "or numbers; see --positive for text.",
+        declared_option(
+            "--label",
+            more="A column of a file (default label, y_true, target, …): 0 or 1, false or true, or "
+            "numbers; see --positive for text.",
         ),
     ] = None,
     id_: Annotated[
         str | None,
-        input_option("COLUMN", "Id column of a file (default id, or else the row number).", "--id"),
+        declared_option("--id", more="Default: id, or else the row number."),
     ] = None,
     time: Annotated[
         str | None,
-        input_option(
-            "COLUMN",
-            "Event time column of a file, in milliseconds or RFC 3339 (default time, timestamp, …, "
-            "or else the row number).",
-        ),
+        declared_option("--time", more="Default: time, timestamp, …, or else the row number."),
     ] = None,
     label_time: Annotated[
         str | None,
-        input_option("COLUMN", "Column of a file with the time at which the label became known."),
+        declared_option("--label-time"),
     ] = None,
     positive: Annotated[
         list[str] | None,
-        input_option("LABEL", "Label that means 1; all others mean 0. May be given several times."),
+        declared_option("--positive", more="May be given several times."),
     ] = None,
     model_column: Annotated[
         str | None,
-        input_option("COLUMN", "Model column of a file (default model, if there is one)."),
+        declared_option("--model-column", more="Default: model, if there is one."),
     ] = None,
     segment_column: Annotated[
         str | None,
-        input_option("COLUMN", "Segment column of a file (default segment, if there is one)."),
+        declared_option("--segment-column", more="Default: segment, if there is one."),
     ] = None,
     labels: Annotated[
         str | None,
-        input_option(
-            "FILE",
-            "A second file, of labels: joined by an id column that both have, each known at the "
-            "time of its row. --label and --label-time name its columns.",
+        declared_option(
+            "--labels",
+            more="Joined by an id column that both have, each label known at the time of its row. "
+            "--label and --label-time name its columns.",
         ),
     ] = None,
     delimiter: Annotated[
         str | None,
-        input_option(
-            "CHARACTER",
-            'What separates the fields of CSV: "," ";" "|" or tab (default as in the first line).',
+        declared_option(
+            "--delimiter", more='Write "," ";" "|" or tab. Default: as in the first line.'
         ),
     ] = None,
     decimal: Annotated[
         str | None,
-        input_option("CHARACTER", 'What precedes decimals in CSV, "." or "," (default as found).'),
+        declared_option("--decimal", more="Default: as found."),
     ] = None,
     timezone: Annotated[
         str | None,
-        input_option(
-            "ZONE",
-            'Time zone of times without an offset, such as "2013-04-01 05:00:00": a name such as '
-            '"Europe/Berlin" or "UTC".',
-        ),
+        declared_option("--timezone", more='A name such as "Europe/Berlin" or "UTC".'),
     ] = None,
     task: TaskOption = None,
     scores: ScoresOption = None,
     learner: Annotated[
         str | None,
-        input_option(
-            "NAME",
-            "Learner that scores the standardised features of a dataset. For classes: bayes, "
-            "forest, logistic (default for two), softmax (default for several), tree. For "
-            "numbers: forest, linear (default), tree. Or the full name of a river class.",
+        declared_option(
+            "--learner",
+            more="For data sets. Classes: bayes, forest, logistic (default for two), softmax "
+            "(default for several), tree. Numbers: forest, linear (default), tree. Or the full "
+            "name of a river class.",
         ),
     ] = None,
     calibrator: Annotated[
         str | None,
-        calibrator_option(
-            "NAME",
-            "Calibrator. Binary: ivap (default), cvap, protected, protected-cvap, platt, isotonic, "
-            "dir, beta, none. "
-            "Multiclass: one-vs-rest (default), one-vs-one, protected, none. "
-            "Regression: ivapr (default), protected. none serves the scores as they are.",
+        declared_option(
+            "--calibrator",
+            more="Binary: ivap, cvap, protected, protected-cvap, platt, isotonic, dir, beta, none. "
+            "Multiclass: one-vs-rest, one-vs-one, protected, none. Regression: ivapr, protected. "
+            "none serves the scores as they are.",
         ),
     ] = None,
     probability: ProbabilityOption = None,
     window: Annotated[
-        int | None, calibrator_option("N", "Calibrate on the last N labels only.")
+        int | None,
+        declared_option("--window"),
     ] = None,
     max_age: Annotated[
         str | None,
-        calibrator_option("SPAN", 'Forget labels older than SPAN, such as "7d" or "5000ms".'),
+        declared_option("--max-age", more='For example "7d" or "5000ms".'),
     ] = None,
     half_life: Annotated[
-        str | None, calibrator_option("SPAN", "Halve the weight of a label every SPAN.")
+        str | None,
+        declared_option("--half-life"),
     ] = None,
     distributions: Annotated[
         bool,
-        calibrator_option(
-            None,
-            "Write the whole predictive distributions of a regression, not only quantiles.",
-            "--distributions",
-        ),
+        declared_option("--distributions", more="The flag asks for all."),
     ] = False,
     support: Annotated[
         tuple[float, float] | None,
-        calibrator_option(
-            "LOW HIGH",
-            "Smallest and largest possible label of a regression; protected needs them.",
-        ),
+        declared_option("--support", more="Protected numbers need them."),
     ] = None,
     coverage: Annotated[
         float | None,
-        calibrator_option(
-            "LEVEL",
-            "With protected numbers: also predict an interval that covers this share of the "
-            "labels, with a bound on any stream.",
-        ),
+        declared_option("--coverage", more="For protected numbers; a bound holds on any stream."),
     ] = None,
     compare: Annotated[
         str | None,
@@ -216,13 +198,11 @@ def replay(  # noqa: PLR0913 - the options of the command
     ] = "max",
     output: Annotated[
         str | None,
-        output_option(
-            "FILE",
-            "Write the predictions, as JSON Lines, CSV or Parquet by the suffix; - (the default "
-            "with topics) is standard output. A file appears when it is complete. With topics also "
-            "kafka:TOPIC.",
+        declared_option(
             "--output",
             "-o",
+            more="JSON Lines, CSV or Parquet by the suffix; - (the default with topics) is "
+            "standard output. It appears when it is complete. With topics also kafka:TOPIC.",
         ),
     ] = None,
     report: Annotated[
@@ -313,7 +293,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         if delays is not None:
             require_table_alone("delays", options)
     with sentences():
-        plan = plan_replay(options)
+        plan = plan_replay(options, writes=delays is None)
     parameter = CONFIG if options.configured and compare is None else USAGE
     with sentences(parameter):
         from abers_connectors import terminal

@@ -1,337 +1,268 @@
-"""The meaning of a configuration, for `abers check`.
+"""The meaning of a configuration, for `abers check`: some lines on each part of it.
 
-There is a sentence for each part, with defaults like other values. Parts without effect have none,
-and passwords are never shown.
+Each phrase names the keys that it is about, so that what differs from the defaults can be shown
+apart. Parts without effect have no phrase, and passwords are never shown.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from abers import registry
+from abers.stream.fields import ROW, constant
 from abers.stream.setting_rules import usual_calibrator
-from abers_connectors.config.units import counted, duration, moment
+from abers_connectors.config.options import options
+from abers_connectors.config.phrases import Line, Phrase, percent
+from abers_connectors.config.service_description import service_lines, topic_inputs, topic_outputs
+from abers_connectors.config.units import counted, duration
 from abers_connectors.files.formats import STANDARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from abers.stream.fields import Fields
+    from abers.stream.option import Option
     from abers.stream.settings import Settings
     from abers_connectors.config import sections
     from abers_connectors.config.model import Config
 
-__all__ = ["described"]
+__all__ = ["described", "other_values", "usual_keys"]
 
 _PARTS = {"record:key": "the record key", "record:timestamp": "the record timestamp"}
 _HEADER = "record:header:"
 _SCORES = {
-    "any": "any finite number",
-    "logit": "logits",
-    "probability": "probabilities, compared with the calibrated ones",
+    "any": "scores are any numbers",
+    "logit": "raw scores are logits",
+    "probability": "raw scores are probabilities",
 }
-_STARTS = {"earliest": "at the earliest records", "latest": "at new records"}
-_LOST = {
-    "stop": "stop the run",
-    "earliest": "are skipped, up to the earliest remaining record",
-    "latest": "are skipped, with all others up to the end",
-}
-_FORMATS = {
-    "json": "",
-    "avro": " in Avro",
-    "protobuf": " in Protobuf",
-    "json-schema": " in JSON with a schema",
-}
-_FIRST_STOPS = "the first one stops the run"
-_NEVER_DECODED = "1,000 stop the service if no record was ever decoded"
+_OF_TOPICS = ("http.", "telemetry.", "state.shared", "state.retain")
+_OF_TASK = ("task.", "calibrator.", "learner.")
 
 
-def described(config: Config) -> dict[str, str]:
-    """Return a sentence for each part of a configuration."""
-    kafka = config.kafka
-    settings = config.settings()
-    learner = f"the learner {settings.learner}" if settings.learner else "the records"
-    kind = usual_calibrator(settings)
-    found = {
-        "task": _task(settings),
-        "scores": f"{_SCORES[settings.scores]}, from {learner}",
-        "calibrator": f"{kind}, {_learning(settings, kind)}",
-        **(_files_read(config) if kafka is None else _topics_read(config, kafka)),
-        **_records(config),
-        **(_files_written(config.output) if kafka is None else _topics_written(config, kafka)),
-        **_limits(settings),
-        **_assumed(settings),
-        **({"state": _state(config.state)} if kafka is None else _service(config, kafka)),
-        "monitoring": _monitoring(settings),
+def described(config: Config) -> dict[str, list[Line]]:
+    """Return the lines on each part of a configuration, by the name of the part."""
+    kafka, settings = config.kafka, config.settings()
+    inputs = _file_inputs(config) if kafka is None else topic_inputs(config, kafka)
+    outputs = _file_outputs(config) if kafka is None else topic_outputs(config, kafka)
+    return {
+        "Task": [Line((*_task(settings), *_scores(config)))],
+        "Reads": [*inputs, *_fields(config), *_label_fields(config)],
+        "Writes": [Line(tuple(outputs))],
+        "Calibrates": [Line(tuple(_calibrates(settings)))],
+        "Waits": [Line(tuple(_waits(settings)))],
+        "Watches": [Line((*_watches(settings), *_alarms(config)))],
+        **({} if kafka is None else service_lines(config, kafka)),
     }
-    if (webhook := config.alerts.webhook) is not None:
-        found["alarms"] = f"are sent to {urlsplit(webhook).hostname}"
-    if (collector := config.telemetry.endpoint) is not None:
-        found["telemetry"] = f"metrics and traces are sent to {collector} by OTLP"
-    return found
 
 
-def _monitoring(settings: Settings) -> str:
+def usual_keys(config: Config) -> frozenset[str]:
+    """Return the keys that have their default."""
+    found = {key for key, value in config.values().items() if value == options()[key].default}
+    timed = config.settings().average_run_time is not None
+    return frozenset(found - ({"monitoring.average_run_length"} if timed else set()))
+
+
+def other_values(config: Config, meaning: Mapping[str, list[Line]]) -> Iterator[tuple[Option, Any]]:
+    """Yield the options that no phrase is about, with their values.
+
+    Those of the task and of single fields are left out if they have their default.
+    """
+    lines = (one for of_part in meaning.values() for one in of_part)
+    stated = {key for one in lines for phrase in one.phrases for key in phrase.keys}
+    usual = usual_keys(config)
+    for key, value in config.values().items():
+        option = options()[key]
+        if key in stated or (config.kafka is None and key.startswith(_OF_TOPICS)):
+            continue
+        limit = option.kind in {int, float} and not key.startswith(_OF_TASK)
+        if limit or key not in usual:
+            yield option, value
+
+
+def _task(settings: Settings) -> Iterator[Phrase]:
+    if settings.task == "multiclass":
+        many = len(settings.classes)
+        names = ", ".join(settings.classes)
+        yield Phrase(f"{many} classes: {names}", ("task.kind", "task.classes"))
+    elif settings.task == "regression":
+        yield Phrase("numbers", ("task.kind",))
+        levels = ", ".join(f"{level:g}" for level in settings.quantiles)
+        yield Phrase(f"quantiles {levels}", ("task.quantiles",))
+        if settings.distributions != "none":
+            whole = " and the whole distribution" if settings.distributions == "full" else ""
+            yield Phrase(f"the mean{whole}", ("calibrator.distributions",))
+    else:
+        yield Phrase("two classes", ("task.kind",))
+
+
+def _scores(config: Config) -> Iterator[Phrase]:
+    settings = config.settings()
+    yield Phrase(_SCORES[settings.scores], ("task.scores",))
+    if config.input.percent:
+        yield Phrase("read in per cent", ("input.percent",))
+    if settings.learner is not None:
+        yield Phrase(f"made by the learner {settings.learner}", ("learner.name",))
+
+
+def _calibrates(settings: Settings) -> Iterator[Phrase]:
+    kind = usual_calibrator(settings)
+    yield Phrase(kind, ("calibrator.kind",))
+    if kind == registry.NONE:
+        yield Phrase("scores are served as they are, and nothing is learned")
+        return
+    yield _kept(settings)
+    if settings.task == "regression":
+        if settings.coverage is not None:
+            share = percent(settings.coverage)
+            yield Phrase(f"an interval for {share} of the labels", ("calibrator.coverage",))
+    elif settings.protected:
+        yield Phrase("p is protected", ("calibrator.probability",))
+    elif settings.probability == "merged" or kind in registry.protected_forms(settings.task):
+        yield Phrase("p is merged from the interval", ("calibrator.probability",))
+
+
+def _kept(settings: Settings) -> Phrase:
+    """Return which labels a calibrator keeps."""
+    if settings.window is not None:
+        return Phrase(f"the last {counted(settings.window, 'label')}", ("calibrator.window",))
+    if settings.max_age is not None:
+        age = duration(settings.max_age)
+        return Phrase(f"labels of the last {age}", ("calibrator.max_age",))
+    if settings.half_life is not None:
+        age = duration(settings.half_life)
+        return Phrase(f"the weight of a label halves in {age}", ("calibrator.half_life",))
+    return Phrase("all labels", ("calibrator.window", "calibrator.max_age", "calibrator.half_life"))
+
+
+def _waits(settings: Settings) -> Iterator[Phrase]:
+    wait = duration(settings.label_timeout)
+    yield Phrase(f"{wait} for a label", ("limits.label_timeout",))
+    if (label := settings.unlabelled) is not None:
+        words = f"then it counts as label {label}, and a later one is not learned"
+        yield Phrase(words, ("input.unlabelled",))
+    if settings.learn_after is not None:
+        age = duration(settings.learn_after)
+        words = f"a label is learned when its observation is {age} old"
+        yield Phrase(words, ("limits.learn_after",))
+
+
+def _watches(settings: Settings) -> Iterator[Phrase]:
     if not settings.monitors:
-        return "off"
+        yield Phrase("nothing", ("monitoring.enabled",))
+        return
     if not settings.tests:
-        return "on, without tests"
+        yield Phrase("scores, without tests and alarms", ("monitoring.tests",))
+        return
+    odds = f"{settings.tolerance:g} times the odds"
+    yield Phrase(f"alarm beyond {odds}", ("monitoring.tolerance",))
     time, length = settings.average_run_time, settings.average_run_length
     least = duration(time) if time else counted(length, "label")
-    return (
-        f"on; alarms where odds are off by more than {settings.tolerance:g} times, "
-        f"with at least {least} between false alarms on average"
-    )
+    words = f"{least} on average between false alarms"
+    yield Phrase(words, ("monitoring.average_run_length",))
 
 
-def _task(settings: Settings) -> str:
-    if settings.task == "multiclass":
-        return f"the probabilities of {', '.join(settings.classes)} (multiclass)"
-    if settings.task == "regression":
-        levels = ", ".join(f"{level:g}" for level in settings.quantiles)
-        whole = {"none": "", "scored": "the mean and ", "full": "the distribution, the mean and "}
-        first = whole[settings.distributions]
-        return f"{first}the quantiles {levels} of the label (regression)"
-    return "the probability of label 1 (binary)"
+def _alarms(config: Config) -> Iterator[Phrase]:
+    if (webhook := config.alerts.webhook) is not None:
+        yield Phrase(f"alarms are sent to {urlsplit(webhook).hostname}", ("alerts.webhook",))
 
 
-def _learning(settings: Settings, kind: str) -> str:
-    if kind == registry.NONE:
-        return "serves the scores as they are, and learns nothing"
-    return f"{_forgetting(settings)}{_protection(settings)}"
-
-
-def _protection(settings: Settings) -> str:
-    return "; its probability is protected" if settings.protected else ""
-
-
-def _forgetting(settings: Settings) -> str:
-    if settings.window is not None:
-        return f"keeps the last {counted(settings.window, 'label')}"
-    if settings.max_age is not None:
-        return f"forgets labels after {duration(settings.max_age)}"
-    if settings.half_life is not None:
-        return f"halves the weight of a label every {duration(settings.half_life)}"
-    return "keeps every label"
-
-
-def _files_read(config: Config) -> dict[str, str]:
+def _file_inputs(config: Config) -> Iterator[Line]:
     given = config.input
     if given.observations is None:
-        return {}
-    found = {"observations": f"{_file(given.observations, 'input')}, {_labels(given)}"}
+        return
+    file = Phrase(_file(given.observations, "input"), ("input.observations",))
     if given.labels is not None:
-        found["labels"] = f"{_file(given.labels, 'input')}, merged by event time"
-    return found
-
-
-def _labels(given: sections.InputSection) -> str:
-    if given.labels is not None:
-        return "without labels"
-    if given.fields.label_time is not None:
-        return f"each with its label, which comes at the time {given.fields.label_time}"
-    if given.delay is None:
-        return "with labels among them"
-    return f"each with its label, which comes {given.delay}"
-
-
-def _topics_read(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:
-    found = {"brokers": f"{', '.join(kafka.bootstrap_servers)}, {_security(kafka.security)}"}
-    if (registry := config.schema_registry) is not None:
-        found["schemas"] = _registry(registry)
-    first, second = map(_FORMATS.get, config.topic_formats)
-    observations = f"topic {kafka.observations}{first}"
-    if kafka.labels is None:
-        return found | {"observations": f"{observations}, with labels among them"}
-    return found | {
-        "observations": f"{observations}, without labels",
-        "labels": f"topic {kafka.labels}{second}, merged by record timestamp",
-    }
-
-
-def _registry(registry: sections.SchemaRegistrySection) -> str:
-    user = "" if registry.username is None else f", as {registry.username}"
-    if registry.token_file is not None:
-        user = f", with the token in {registry.token_file}"
-    away = "stops the run" if registry.on_unavailable == "stop" else "makes dead letters"
-    wait = duration(registry.timeout)
-    return f"{registry.url}{user}; no answer within {wait} {away}"
-
-
-def _security(security: sections.SecuritySection) -> str:
-    found = "encrypted" if security.encrypted else "not encrypted"
-    if security.encrypted and not security.check_hostname:
-        found += ", host names not checked"
-    if security.certfile is not None:
-        found += f", with the certificate {security.certfile}"
-    if security.mechanism is not None:
-        found += f", {_login(security)} by {security.mechanism}"
-    return found
-
-
-def _login(security: sections.SecuritySection) -> str:
-    if security.by_password:
-        return f"as {security.username}"
-    if security.mechanism == "AWS_MSK_IAM":
-        return f"with the credentials of AWS for {security.aws_region}"
-    if security.mechanism == "GSSAPI":
-        return "with a Kerberos ticket"
-    if security.token_endpoint_url is not None:
-        issuer = urlsplit(security.token_endpoint_url).hostname
-        return f"as client {security.client_id} of {issuer}"
-    return f"with the token in {security.token_file or 'the environment'}"
-
-
-def _records(config: Config) -> dict[str, str]:
-    fields = config.fields()
-    found = {"fields": ", ".join(_fields(fields, scored=config.settings().learner is None))}
-    if config.second_input:
-        second = config.label_fields()
-        names = ("id", "time", "model", "label")
-        found["fields of labels"] = ", ".join(_field(name, getattr(second, name)) for name in names)
-    if config.settings().task != "binary":
-        return found
-    ones = ", ".join(map(repr, config.input.pos_label))
-    found["label 1"] = f"{ones}; all else is 0" if ones else "1 or true; label 0 is 0 or false"
-    return found
-
-
-def _fields(fields: Fields, *, scored: bool) -> Iterator[str]:
-    yield from (_field(name, getattr(fields, name)) for name in ("id", "time", "model"))
-    if fields.segment:
-        yield _field("segment", fields.segment)
-    if scored:
-        paths = {"score": fields.score} if isinstance(fields.score, str) else fields.score
-        yield from (_field(name, path) for name, path in paths.items())
+        second = Phrase(f"{_file(given.labels, 'input')} for the labels", ("input.labels",))
+        yield Line((file, second))
+    elif config.labelled:
+        yield Line((file,))
     else:
-        yield _field("features", " ".join(fields.features))
-    yield _field("label", fields.label)
+        yield Line((file, Phrase("observations and labels mixed")))
+
+
+def _fields(config: Config) -> Iterator[Line]:
+    """Yield which field is what: those that name an observation, and those with its values."""
+    fields, zone = config.fields(), config.input.timezone
+    time = _field("time", fields.time)
+    named = [_field("id", fields.id)]
+    of_zone = () if zone is None else ("input.timezone",)
+    named.append(Phrase(time.text + ("" if zone is None else f" ({zone})"), (*time.keys, *of_zone)))
+    named.append(_field("model", fields.model))
+    if fields.segment:
+        named.append(_field("segment", fields.segment))
+    yield Line(tuple(named), " · ")
+    if config.settings().learner is not None:
+        valued = [Phrase(f"features {' '.join(fields.features)}", ("input.fields.x",))]
+    elif isinstance(fields.score, str):
+        valued = [_field("score", fields.score)]
+    else:
+        paths = " ".join(f"{name}={path}" for name, path in fields.score.items())
+        valued = [Phrase(f"scores {paths}", ("input.fields.score",))]
+    if not config.second_input:
+        valued.append(_label(config, fields.label))
     if fields.passthrough:
-        yield _field("passed through", " ".join(fields.passthrough))
+        kept = f"passed through {' '.join(fields.passthrough)}"
+        valued.append(Phrase(kept, ("input.fields.passthrough",)))
+    yield Line(tuple(valued), " · ")
 
 
-def _field(name: str, path: str) -> str:
-    if path.startswith("const:"):
-        return f"{name} always {path.removeprefix('const:')}"
-    if path == "row" and name in ("id", "time"):
-        return f"{name} is the record number"
-    return f"{name} in {_PARTS.get(path) or path.replace(_HEADER, 'the header ')}"
+def _label_fields(config: Config) -> Iterator[Line]:
+    """Yield the fields of the second input, if there is one."""
+    if not config.second_input:
+        return
+    second = config.label_fields()
+    section = "input.label_fields"
+    named = [_field(name, getattr(second, name), section) for name in ("id", "time", "model")]
+    label = _label(config, second.label)
+    yield Line((*named, label._replace(keys=(*label.keys, f"{section}.label"))), " · ")
 
 
-def _files_written(output: sections.OutputSection) -> dict[str, str]:
-    found = {"predictions": _file(output.predictions, "output")}
+def _label(config: Config, path: str) -> Phrase:
+    """Return where a label is, which values mean 1, and when it is known."""
+    field, given = _field("label", path), config.input
+    ones = ", ".join(map(str, given.pos_label)) or "1, true"
+    values = f" ({ones})" if config.settings().task == "binary" else ""
+    late, keys = "", (*field.keys, "input.pos_label")
+    if given.fields.label_time is not None:
+        late, keys = f" at {given.fields.label_time}", (*keys, "input.fields.label_time")
+    elif given.delay is not None:
+        late, keys = f", {given.delay}", (*keys, "input.delay")
+    return Phrase(f"{field.text}{values}{late}", keys)
+
+
+def _field(name: str, path: str, section: str = "input.fields") -> Phrase:
+    keys = (f"{section}.{name}",)
+    if (value := constant(path)) is not None:
+        return Phrase(f"{name} always {value}", keys)
+    if path == ROW and name in {"id", "time"}:
+        return Phrase(f"{name} is the record number", keys)
+    return Phrase(f"{name} {_PARTS.get(path) or path.replace(_HEADER, 'the header ')}", keys)
+
+
+def _file_outputs(config: Config) -> Iterator[Phrase]:
+    output, state = config.output, config.state
+    yield Phrase(f"predictions to {_file(output.predictions, 'output')}", ("output.predictions",))
     if output.outcomes is not None:
-        found["outcomes"] = _file(output.outcomes, "output")
-    if output.on_bad_record == "stop":
-        return found | {"bad records": _FIRST_STOPS}
-    file = _file(output.dead_letters_path, "output")
-    return found | {"bad records": f"{file}; {_most(output)}"}
-
-
-def _most(output: sections.OutputSection) -> str:
-    return f"a ratio over {output.max_dead_letter_ratio:g} stops the run"
-
-
-def _topics_written(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:
-    output = config.output
-    topics = {name: getattr(kafka, name) for name in ("predictions", "outcomes", "alerts")}
-    ending = _FIRST_STOPS if output.on_bad_record == "stop" else _NEVER_DECODED
-    written = _FORMATS[output.format or "json"]
-    return {
-        **{
-            name: f"topic {topic}{'' if name == 'alerts' else written}"
-            for name, topic in topics.items()
-            if topic is not None
-        },
-        "bad records": f"topic {kafka.dead_letters}; {ending}",
-        "changelog": f"topic {kafka.changelog}",
-    }
-
-
-def _state(state: sections.StateSection) -> str:
+        yield Phrase(f"outcomes to {_file(output.outcomes, 'output')}", ("output.outcomes",))
+    yield from _unreadable(output)
     if state.path is None:
-        return "is not saved"
-    return f"{state.path}, every {counted(state.snapshot_every, 'record')}"
+        yield Phrase("state not saved", ("state.path", "state.snapshot_every", "state.key_file"))
+    else:
+        every = counted(state.snapshot_every, "record")
+        keys = ("state.path", "state.snapshot_every")
+        yield Phrase(f"state to {state.path}, every {every}", keys)
+
+
+def _unreadable(output: sections.OutputSection) -> Iterator[Phrase]:
+    if output.on_bad_record == "stop":
+        words = "the first unreadable record stops the run"
+        yield Phrase(words, ("output.on_bad_record", "output.max_dead_letter_ratio"))
+        return
+    file = _file(output.dead_letters_path, "output")
+    yield Phrase(f"unreadable records to {file}", ("output.on_bad_record", "output.dead_letters"))
+    most = percent(output.max_dead_letter_ratio)
+    yield Phrase(f"stops if over {most} are unreadable", ("output.max_dead_letter_ratio",))
 
 
 def _file(path: str, direction: str) -> str:
     return f"standard {direction}" if path == STANDARD else path
-
-
-def _limits(limits: Settings) -> dict[str, str]:
-    """Describe the limits."""
-    memory = limits.label_timeout if limits.dedup_ttl is None else limits.dedup_ttl
-    silent = ""
-    if limits.retire_after is not None:
-        silent = f"; then those silent for over {duration(limits.retire_after)} are removed"
-    learned = {}
-    if limits.learn_after is not None:
-        learned["learned"] = f"a label when its observation is {duration(limits.learn_after)} old"
-    return learned | {
-        "waiting": f"{duration(limits.label_timeout)} for a label or an observation; "
-        f"at most {limits.max_pending:,} observations and {limits.max_early:,} labels of a model",
-        "memory": f"at most {limits.max_bytes:,} bytes of all that waits and of finished ids",
-        "late": f"an event over {duration(limits.allowed_lateness)} behind the latest one of its "
-        "model",
-        "too far ahead": f"an event over {duration(limits.max_clock_skew)} ahead of its record",
-        "clocks": f"one event alone advances the clock of its model by at most "
-        f"{duration(limits.jump)}",
-        "duplicates": f"known for {duration(memory + limits.allowed_lateness)}, among the last "
-        f"{limits.dedup_max_ids:,} finished ids of a model",
-        "models": f"at most {limits.max_models:,}, and as many segments in all{silent}",
-        "lengths": f"ids of at most {limits.max_id_bytes:,} bytes; models, segments and classes "
-        f"of at most {limits.max_name_bytes:,}",
-    }
-
-
-def _assumed(settings: Settings) -> dict[str, str]:
-    """Describe the label of observations without their own, if there is one."""
-    if (label := settings.unlabelled) is None:
-        return {}
-    wait = duration(settings.label_timeout)
-    return {"no label": f"counts as label {label} after {wait}; a later one is not learned"}
-
-
-def _service(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:
-    """Describe the service and its Kafka settings."""
-    return {
-        "application": f"{kafka.application_id}, instance {kafka.group_instance_id}, "
-        f"client {kafka.client}, group protocol {kafka.group_protocol}",
-        "starts": _start(kafka),
-        "lost records": _LOST[kafka.on_offset_out_of_range],
-        "batches": f"at most {counted(kafka.max_records, 'record')} or {kafka.max_bytes:,} bytes, "
-        f"or what arrives within {duration(kafka.commit_interval)}; "
-        f"compression {kafka.compression}",
-        "waits": f"{duration(kafka.max_task_idle)} for the other input, "
-        f"{duration(kafka.transaction_timeout)} for a transaction; "
-        f"exits after {duration(kafka.stall_timeout)} without progress",
-        "state": _snapshots(config.state),
-        "health and metrics": _http(config.http),
-    }
-
-
-def _start(kafka: sections.KafkaSection) -> str:
-    start = kafka.starting_offset
-    found = _STARTS[start] if isinstance(start, str) else f"at the records from {moment(start)}"
-    found += ", or at its committed offsets"
-    if kafka.publish_from is not None:
-        found += f"; predictions before {moment(kafka.publish_from)} are not published"
-    return found
-
-
-def _snapshots(state: sections.StateSection) -> str:
-    if state.path is None:
-        return "the changelog, without snapshots"
-    where = "shared by all machines" if state.shared else "of this machine"
-    return (
-        f"the changelog, and snapshots in {state.path} {where}: "
-        f"the last {state.retain:,}, one every {counted(state.snapshot_every, 'record')}"
-    )
-
-
-def _http(http: sections.HttpSection) -> str:
-    if not http.enabled:
-        return "off"
-    host = f"[{http.host}]" if ":" in http.host else http.host
-    return f"http://{host}:{http.port or 'any free port'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
+from abers.stream.option import REMOVE, SET, Quoted
 from abers_connectors.config.options import option
 from abers_connectors.config.sections import FileFormat, TopicFormat
 from abers_connectors.config.units import milliseconds
@@ -29,15 +30,17 @@ def format_conflicts(values: RawValues) -> Found:
         known = ", ".join(map(shown, _TOPIC_FORMATS))
         yield "input.format", f"{shown(given)} applies only to files; for topics write {known}"
     if values.get("input.label_format") is not None and values.get("kafka.labels") is None:
-        yield "input.label_format", "needs a second input; set kafka.labels"
+        needs = ("needs a second input; ", SET, values.ref("kafka.labels"))
+        yield "input.label_format", needs
     registered = [path for path in _KEYS if values.get(path) in _REGISTERED]
     section = values.get("schema_registry")
     for path in registered if section is None else ():
-        need = "needs a schema registry; set schema_registry.url"
-        yield path, f"{shown(values.get(path))} {need}"
+        need = (" needs a schema registry; ", SET, values.ref("schema_registry.url"))
+        yield path, (Quoted(values.get(path)), *need)
     if section is not None and not registered:
         known = ", ".join(map(shown, _REGISTERED))
-        yield "schema_registry", f"is asked only for {known}; set input.format, or remove it"
+        remedy = (SET, values.ref("input.format"), ", or ", REMOVE)
+        yield "schema_registry", (f"is asked only for {known}; ", *remedy)
     if section is not None:
         yield from _login(values)
         yield from _timeout(values)
@@ -65,10 +68,11 @@ def _login(values: RawValues) -> Found:
     if given("cafile") and isinstance(url, str) and url.startswith("http://"):
         yield "schema_registry.cafile", 'applies only to TLS; write "https://", or remove it'
     if given("token_file") and given("username"):
-        both = "cannot be combined with schema_registry.username; remove one of them"
-        yield "schema_registry.token_file", both
+        both = ("cannot be combined with ", values.ref("schema_registry.username"))
+        yield "schema_registry.token_file", (*both, "; remove one of them")
     if given("password_file") and not given("username"):
-        yield "schema_registry.password_file", "needs a user; set schema_registry.username"
+        needs = ("needs a user; ", SET, values.ref("schema_registry.username"))
+        yield "schema_registry.password_file", needs
 
 
 def _timeout(values: RawValues) -> Found:
@@ -80,4 +84,5 @@ def _timeout(values: RawValues) -> Found:
 
     stall, registry = timeout("kafka.stall_timeout"), timeout("schema_registry.timeout")
     if stall is not None and registry is not None and stall <= registry:
-        yield "schema_registry.timeout", "must be shorter than kafka.stall_timeout"
+        shorter = ("must be shorter than ", values.ref("kafka.stall_timeout"))
+        yield "schema_registry.timeout", shorter

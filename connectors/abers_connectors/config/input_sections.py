@@ -49,7 +49,7 @@ class InputFieldsSection(Section, frozen=True, kw_only=True):
         Name,
         key(
             "Event time: integer milliseconds since 1970, or RFC 3339 with an offset (see "
-            "input.timezone).",
+            "`input.timezone`).",
             flag="--time",
             metavar="COLUMN",
             group="Input",

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from abers.stream.option import REMOVE, SET, Quoted
 from abers_connectors.config.options import option
 from abers_connectors.config.raw_values import INPUTS, OUTPUTS
 from abers_connectors.config.sections import default_client
@@ -19,16 +20,16 @@ from abers_connectors.config.value_types import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from abers.stream.option import Part
     from abers_connectors.config.raw_values import Found, RawValues
 
 __all__ = ["kafka_conflicts"]
 
-_FILES_ONLY = {
-    **{path: f"with [kafka], set kafka.{path.split('.')[1]} instead" for path in INPUTS + OUTPUTS},
+_REMOVED = {
     "input.delay": "labels in topics are records, so remove it",
     "input.delimiter": "no topic has CSV, so remove it",
 }
-_NOT_SERVED = ("input", "output", "state.path", "alerts.webhook")
+_NOT_SERVED = ("state.path", "alerts.webhook")
 _TOPICS_ONLY = ("state.shared", "state.retain", "http", "telemetry")
 _TOPIC_KEYS = ("observations", "labels", "predictions", "outcomes", "dead_letters", "alerts")
 _RECORD = re.compile(r"record:(?:key|timestamp|header:.+)")
@@ -45,13 +46,21 @@ def kafka_conflicts(values: RawValues) -> Found:
         return
     if values.get("serve") is not None:
         yield "serve", "is without topics; remove the section [serve], or [kafka]"
-    for path, problem in _FILES_ONLY.items():
-        if values.get(path) is not None:
-            yield path, f"applies only to files; {problem}"
+    yield from _files_only(values)
     for check in (_topics, _group_protocol, _timeouts, security_conflicts):
         yield from check(values)
     if any(map(_URL_WITH_LOGIN.fullmatch, values.names("state.path").values())):
         yield "state.path", "contains a password; the storage reads it from the environment"
+
+
+def _files_only(values: RawValues) -> Found:
+    for path in (*INPUTS, *OUTPUTS):
+        if values.get(path) is not None:
+            other = values.ref(f"kafka.{path.partition('.')[2]}")
+            yield path, ("applies only to files; with [kafka], ", SET, other, " instead")
+    for path, problem in _REMOVED.items():
+        if values.get(path) is not None:
+            yield path, f"applies only to files; {problem}"
 
 
 def _alarms(values: RawValues) -> Found:
@@ -60,7 +69,8 @@ def _alarms(values: RawValues) -> Found:
     off = [path for path in switches if values.get(path) is False]
     for path in ("kafka.alerts", "alerts.webhook"):
         if off and values.get(path) is not None:
-            yield path, f"never gets an alarm, because {off[0]} = false; remove one of the two"
+            why = ("never gets an alarm, because ", values.ref(off[0], False))  # noqa: FBT003
+            yield path, (*why, "; remove one of the two")
 
 
 def _without_kafka(values: RawValues) -> Found:
@@ -90,10 +100,11 @@ def _topics(values: RawValues) -> Found:
         if not isinstance(topic, str) or not topic:
             continue
         if other := seen.get(topic):
-            remedy = "name another topic"
+            remedy: tuple[Part, ...] = ("; name another topic",)
             if (other, name) == ("observations", "labels"):
-                remedy = "if it holds both, remove kafka.labels"
-            yield f"kafka.{name}", f"{shown(topic)} is already kafka.{other}; {remedy}"
+                remedy = ("; if it holds both, remove ", values.ref("kafka.labels"))
+            is_other = (Quoted(topic), " is already ", values.ref(f"kafka.{other}"))
+            yield f"kafka.{name}", (*is_other, *remedy)
         seen.setdefault(topic, name)
 
 
@@ -103,10 +114,12 @@ def _group_protocol(values: RawValues) -> Found:
     if values.get(path) != name:
         return
     if (values.get("kafka.client") or default_client()) != "librdkafka":
-        yield path, f'{shown(name)} needs kafka.client = "librdkafka"'
+        yield path, (Quoted(name), " needs ", values.ref("kafka.client", "librdkafka"))
     if values.get("kafka.session_timeout") is not None:
         why = f"with {shown(name)} the brokers set the consumer.session.timeout.ms of the group"
-        yield "kafka.session_timeout", f'applies only to {path} = "classic": {why}; remove it'
+        classic = values.ref(path, "classic")
+        text = ("applies only to ", classic, f": {why}; ", REMOVE)
+        yield "kafka.session_timeout", text
 
 
 def _timeouts(values: RawValues) -> Found:
@@ -116,7 +129,8 @@ def _timeouts(values: RawValues) -> Found:
 
     stall, transaction = timeout("stall_timeout"), timeout("transaction_timeout")
     if stall is not None and transaction is not None and stall <= transaction:
-        yield "kafka.stall_timeout", "must be longer than kafka.transaction_timeout"
+        longer = ("must be longer than ", values.ref("kafka.transaction_timeout"))
+        yield "kafka.stall_timeout", longer
 
 
 def _paths(values: RawValues) -> Found:

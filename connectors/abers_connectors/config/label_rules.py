@@ -32,7 +32,7 @@ def unlabelled(values: RawValues) -> Found:
         if (read := label_reader(values, kind)) is not None:
             read.one(given)
     except BadRecordError as error:
-        yield _KEY, f'{error}; or write "{DROP}"'
+        yield _KEY, (*error.text, f'; or write "{DROP}"')
 
 
 def label_reader(values: RawValues, kind: object) -> CellReader | None:

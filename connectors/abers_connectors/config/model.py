@@ -52,6 +52,7 @@ class Config(Section, frozen=True, kw_only=True):
     serve: sections.ServeSection | None = None
     alerts: sections.AlertsSection = sections.AlertsSection()
     telemetry: sections.TelemetrySection = sections.TelemetrySection()
+    front: Literal["toml", "flag"] = "toml"  # where its user writes options
 
     def settings(self) -> Settings:
         """Return the settings of the processor, with durations in milliseconds."""
@@ -88,7 +89,7 @@ class Config(Section, frozen=True, kw_only=True):
         time = TimeReader(None if zone is None else ZoneInfo(zone))
         positive = self.input.pos_label
         of_task = Readers.of(stream.task, stream.classes, stream.calibrator, positive)
-        readers = of_task._replace(time=time)
+        readers = of_task._replace(time=time, front=self.front)
         return readers.in_percent() if self.input.percent else readers
 
     def fields(self) -> Fields:
@@ -141,6 +142,7 @@ def load(
         raise ConfigError(lines)
     return Config(
         stream=Settings(**settings),
+        front="toml" if path is not None else front,
         **{name: _built(name, found) for name in _present(layers.values)},
     )
 

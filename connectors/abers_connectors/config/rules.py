@@ -147,8 +147,8 @@ def _check_inputs(values: RawValues) -> Found:
         except ParameterError as error:
             yield path, str(error).removeprefix(f"{file}: ")
     if given is not None and formats and not formats & {None, given}:
-        problem = f"{shown(given)} contradicts the file name {' and '.join(files.values())}"
-        yield "input.format", f"{problem}; remove input.format"
+        contradicts = f" contradicts the file name {' and '.join(files.values())}; "
+        yield "input.format", (Quoted(given), contradicts, REMOVE)
 
 
 def _check_outputs(values: RawValues) -> Found:

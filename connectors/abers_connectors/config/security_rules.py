@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from abers.stream.option import REMOVE, SET, Quoted
 from abers_connectors.config.sections import PASSWORD_MECHANISMS, default_client
 from abers_connectors.config.value_types import shown
 
 if TYPE_CHECKING:
+    from abers.stream.option import Part
     from abers_connectors.config.raw_values import Found, RawValues
 
 __all__ = ["security_conflicts"]
@@ -52,12 +54,13 @@ def _tls(values: RawValues, *, encrypted: bool) -> Found:
     if not encrypted:
         for name in _TLS_KEYS:
             if _get(values, name) not in (None, True):
-                remedy = 'set protocol = "SSL" or "SASL_SSL", or remove it'
-                yield _path(name), f"applies only to TLS; {remedy}"
+                secure = (_ref(values, "protocol", "SSL"), " or ", Quoted("SASL_SSL"))
+                yield _path(name), ("applies only to TLS; ", SET, *secure, ", or ", REMOVE)
     elif _get(values, "certfile") is None:
         for name in ("keyfile", "key_password_file"):
             if _get(values, name) is not None:
-                yield _path(name), "needs a certificate; set kafka.security.certfile"
+                needs = ("needs a certificate; ", SET, _ref(values, "certfile"))
+                yield _path(name), needs
 
 
 def _login(values: RawValues, protocol: str) -> Found:
@@ -65,48 +68,53 @@ def _login(values: RawValues, protocol: str) -> Found:
     if protocol not in _SASL_PROTOCOLS:
         for name in ("mechanism", *_MECHANISMS):
             if _get(values, name) is not None:
-                remedy = 'set protocol = "SASL_SSL", or remove it'
-                yield _path(name), f"applies only to SASL; {remedy}"
+                secure = _ref(values, "protocol", "SASL_SSL")
+                yield _path(name), ("applies only to SASL; ", SET, secure, ", or ", REMOVE)
         return
     if mechanism is None:
-        need = f"protocol {shown(protocol)} needs one, such as {shown('SCRAM-SHA-512')}"
-        yield _path("mechanism"), f"is missing; {need}"
+        need = (_ref(values, "protocol", protocol), " needs one, such as ")
+        yield _path("mechanism"), ("is missing; ", *need, Quoted("SCRAM-SHA-512"))
         return
     if mechanism not in _KNOWN:
         return
     for name, owners in _MECHANISMS.items():
         if _get(values, name) is not None and mechanism not in owners:
-            yield _path(name), f"applies only to {' and '.join(map(shown, owners))}; remove it"
+            known = " and ".join(map(shown, owners))
+            yield _path(name), (f"applies only to {known}; ", REMOVE)
     name, example = _REQUIRED.get(mechanism, ("mechanism", ""))
     if _get(values, name) is None:
-        need = f"mechanism {shown(mechanism)} needs one, such as {shown(example)}"
-        yield _path(name), f"is missing; {need}"
+        need = (_ref(values, "mechanism", mechanism), " needs one, such as ")
+        yield _path(name), ("is missing; ", *need, Quoted(example))
     yield from _bearer(values, mechanism, protocol)
     client = values.get("kafka.client") or default_client()
     if mechanism == "GSSAPI" and client == "librdkafka":
-        remedy = f"set kafka.client = {shown('kafka-python')}"
-        yield _path("mechanism"), f"the package of librdkafka has no {shown(mechanism)}; {remedy}"
+        lacks = ("the package of librdkafka has no ", Quoted(mechanism), "; ")
+        yield _path("mechanism"), (*lacks, SET, values.ref("kafka.client", "kafka-python"))
 
 
 def _bearer(values: RawValues, mechanism: str, protocol: str) -> Found:
     """Check that a token comes from one place, and is encrypted where strangers could read it."""
     if mechanism == "AWS_MSK_IAM" and protocol != "SASL_SSL":
-        yield _path("protocol"), f"must be {shown('SASL_SSL')} for {shown(mechanism)}"
+        yield _path("protocol"), ("must be ", Quoted("SASL_SSL"), " for ", Quoted(mechanism))
     given = [name for name in _ISSUER_KEYS if _get(values, name) is not None]
     if mechanism != "OAUTHBEARER" or not given:
         return
     if _get(values, "token_file") is not None:
-        both = f"cannot be combined with {_path(given[0])}; remove one of them"
+        both = ("cannot be combined with ", _ref(values, given[0]), "; remove one of them")
         yield _path("token_file"), both
         return
     for name, example in _EXAMPLES.items():
         if name not in given:
-            need = f"{_path(given[0])} needs one, such as {shown(example)}"
-            yield _path(name), f"is missing; {need}"
+            need = (_ref(values, given[0]), " needs one, such as ", Quoted(example))
+            yield _path(name), ("is missing; ", *need)
 
 
 def _get(values: RawValues, name: str) -> Any:  # noqa: ANN401 - any TOML value
     return values.get(_path(name))
+
+
+def _ref(values: RawValues, name: str, *value: str) -> Part:
+    return values.ref(_path(name), *value)
 
 
 def _path(name: str) -> str:

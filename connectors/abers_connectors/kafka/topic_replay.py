@@ -141,7 +141,7 @@ def replay(options: ReplayOptions, *, as_json: bool = False, detail: Detail = "u
 
     They go to standard error if the predictions go to standard output.
     """
-    config = load(options.stream, flags=keys_of(options))
+    config = load(options.stream, flags=keys_of(options), front="flag")
     kafka = _section(config, options)
     output = options.output or STANDARD
     _require_files_apart(output, options)
@@ -301,7 +301,7 @@ def _bound(option: str, text: str | None) -> TimeOrOffset | None:
     try:
         return TimeOrOffset(time=TimeReader().one(text))
     except BadRecordError as error:
-        msg = f"--{option}: {error}"
+        msg = f"--{option}: {error.said('flag')}"
         raise ParameterError(msg) from None
 
 

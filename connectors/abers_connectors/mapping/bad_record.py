@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from abers.stream.cells import BadRecordError
+from abers.stream.option import Option, Ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +23,9 @@ _WIRE_HEAD = 5  # a zero byte and the schema id, before what a schema registry's
 
 def too_large(size: int, limit: int) -> BadRecordError:
     """Return the error for a record that exceeds the size limit."""
-    detail = (
-        f"{size} bytes, but input.max_record_bytes = {limit}; "
-        "raise it if the record is as it should be"
-    )
-    return BadRecordError("too-large", detail)
+    most = Ref(Option("input.max_record_bytes", name="max_record_bytes"), limit)
+    remedy = "; raise it if the record is as it should be"
+    return BadRecordError("too-large", f"{size} bytes, but ", most, remedy)
 
 
 def not_utf8(error: UnicodeDecodeError, what: str = "") -> BadRecordError:

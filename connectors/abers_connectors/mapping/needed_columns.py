@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from abers.exceptions import ParameterError
 from abers.stream.fields import FIELDS, root
+from abers.stream.option import said
 from abers.stream.readers import number
 from abers.suggestions import did_you_mean
 
@@ -23,6 +24,7 @@ def require_columns(schema: Schema, name: str, columns: Sequence[str]) -> None:
 
     A model or a segment may be missing, but not be there under a name in another case.
     """
+    where = said((FIELDS,), schema.readers.front)
     for paths in schema.needs:
         roots = [root(path) for path in paths]
         if any(not names or not set(names).isdisjoint(columns) for names in roots):
@@ -30,15 +32,15 @@ def require_columns(schema: Schema, name: str, columns: Sequence[str]) -> None:
         hint = next(filter(None, (column_meant(path, columns) for path in paths)), "")
         msg = (
             f"{name} has no column {' or '.join(paths)}; its columns are "
-            f"{', '.join(columns)}; name the right one in {FIELDS}{hint}"
+            f"{', '.join(columns)}; name the right one {where}{hint}"
         )
         raise ParameterError(msg)
     for path in schema.names:
         same = [one for one in columns if one.casefold() == path.casefold()]
         if same and path not in same:
             msg = (
-                f"{name} has no column {path}, but {' and '.join(same)}; name the right one in "
-                f"{FIELDS}, or rename it"
+                f"{name} has no column {path}, but {' and '.join(same)}; name the right one "
+                f"{where}, or rename it"
             )
             raise ParameterError(msg)
 

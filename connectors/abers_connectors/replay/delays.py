@@ -10,6 +10,7 @@ from abers.exceptions import ParameterError
 from abers_connectors.replay.options import lateness
 from abers_connectors.replay.plan import plan_replay
 from abers_connectors.replay.summary import summarize_run
+from abers_connectors.sources.registry import is_read_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["replay_delays"]
 
+_ONCE = "--delays reads the stream once for each delay; give a file, no pipe"
+
 
 def replay_delays(
     options: ReplayOptions,
@@ -32,19 +35,16 @@ def replay_delays(
     """Return the summary of a replay at each delay, of delays with commas between them.
 
     `finish` iterates a run of a source to its end, and `say` takes a sentence about a worker that
-    ends early. Nothing is written. Delays with a configuration, or of a stream that can be read
-    only once, are a ParameterError.
+    ends early. Nothing is written. A stream that can be read only once is a ParameterError.
     """
-    if options.configured:
-        msg = f"--delays does not go with a configuration; set input.delay in {options.stream}"
-        raise ParameterError(msg)
     if Path(options.stream).is_fifo():
-        msg = "--delays reads the stream once for each delay; give a file, no pipe"
-        raise ParameterError(msg)
+        raise ParameterError(_ONCE)
     found: dict[Lateness, Summary] = {}
     for text in delays.split(","):
         one = lateness(text.strip(), "--delays")
-        job = plan_replay(options._replace(delay=text.strip())).job._replace(outputs={})
+        job = plan_replay(options._replace(delay=text.strip()), writes=False).job
+        if is_read_once(job.source):
+            raise ParameterError(_ONCE)
         started = perf_counter()
         with job.start(say=say) as running:
             finish(running, job.source)

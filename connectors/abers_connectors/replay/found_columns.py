@@ -174,11 +174,19 @@ def _remedy(
     taken = {name for column in wanted.values() for name in _names(column)}
     left = [one for one in known if one not in taken]
     values = values_of(options, left) if file == options.stream else {}
-    guesses = dict.fromkeys(missing, _ANY)
+    guesses, several = dict.fromkeys(missing, _ANY), bool(left)
     for field in sorted(missing):  # the label is known by its values, and the score may be the rest
         guesses[field] = _guess(field, missing[field], left, values)
         left = [one for one in left if one != guesses[field]]
-    yield f"name it: {_command(options, guesses)}"
+    timeless = options.labels is not None and not {"time", "label_time"}.isdisjoint(missing)
+    if timeless:
+        joined = _command(options._replace(labels=None, columns={}), {})
+        yield (
+            f"without times, put the labels into a column of {options.stream}, and say how late "
+            f"they are: {joined} --delay 50"
+        )
+    if not timeless or several:
+        yield f"name it: {_command(options, guesses)}"
 
 
 def _guess(

@@ -5,14 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers.monitoring import BinaryMonitor, label_doubts, score_doubts
+from abers.stream.option import SET, Phrase, Ref, said
+from abers.stream.settings import setting_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers.monitoring import TaskMonitor
     from abers.stream import Settings
+    from abers.stream.option import Front
 
 __all__ = ["column_notes", "unlabelled_notes"]
+
+_SCORES = setting_options()["scores"]
+_REMEDY = (
+    *(
+        "Are they probabilities? Then ",
+        SET,
+        Ref(_SCORES, "probability"),
+        ". Are they logits? Then ",
+    ),
+    *(SET, Ref(_SCORES, "logit"), ". Are they per cent? Then "),
+    Phrase("set input.percent = true", "divide them by 100", "add --scores percent"),
+    ".",
+)
 
 
 def unlabelled_notes(records: int, unlabelled: int, waiting: int) -> Iterator[str]:
@@ -40,7 +56,7 @@ def unlabelled_notes(records: int, unlabelled: int, waiting: int) -> Iterator[st
         )
 
 
-def column_notes(monitor: TaskMonitor, settings: Settings) -> Iterator[str]:
+def column_notes(monitor: TaskMonitor, settings: Settings, front: Front) -> Iterator[str]:
     """Yield sentences on labels and scores that may not be what they seem.
 
     Scores that may be any numbers have no verdict, and a sentence says how they get one.
@@ -50,7 +66,4 @@ def column_notes(monitor: TaskMonitor, settings: Settings) -> Iterator[str]:
         yield from () if monitor.raw is None else score_doubts(monitor.raw)
     if monitor.count and settings.task != "regression" and not settings.has_raw_view:
         yield "The raw scores have no verdict, since they may be any numbers."
-        yield (
-            "Are they probabilities or logits? Then declare them, in scores. Are they per cent? "
-            "Then divide them by 100."
-        )
+        yield said(_REMEDY, front)

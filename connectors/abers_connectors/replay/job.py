@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from abers.stream import Events
+    from abers.stream.option import Front
     from abers_connectors.config.model import Config
     from abers_connectors.replay.parallel_run import ParallelRun
     from abers_connectors.sinks.base import Sink
@@ -44,6 +45,7 @@ class Job(NamedTuple):
     beside: bool = False  # whether the path of dead letters is derived from that of predictions
     zone: str = "UTC"  # IANA zone of the times of the input, in which people read them
     workers: int = 1  # processes that share the models; several need a source to read again
+    front: Front = "toml"  # where its user writes options
 
     def require_apart(self, report: str | None = None) -> None:
         """Raise a ParameterError if a file, that of the report included, is used twice."""
@@ -98,6 +100,7 @@ class Job(NamedTuple):
             live=self._live(),
             limit=self.limit,
             say=say,
+            front=self.front,
         )
 
     def _opened(self, pace: Callable[[Events], Iterable[Events]] | None) -> Run:
@@ -109,6 +112,7 @@ class Job(NamedTuple):
             processor = self.state.load(self.settings, outcomes=outcomes)
             if processor.position is None:
                 self.state.begin(processor)
+        processor.front = self.front
         return Run(
             self.source,
             processor,
@@ -171,6 +175,7 @@ def unchecked_job(config: Config) -> Job:
         tuple(use for use in files_of(config) if use.reads),
         output.dead_letters is None,
         config.input.timezone or "UTC",
+        front=config.front,
     )
 
 

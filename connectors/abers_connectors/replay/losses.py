@@ -9,12 +9,15 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from abers.stream.option import Ref, said
+from abers.stream.settings import setting_options
 from abers_connectors.config.units import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from abers.stream import Settings
+    from abers.stream.option import Front
 
 __all__ = ["LOSSES", "Loss", "loss_sentences"]
 
@@ -36,7 +39,8 @@ class Loss(NamedTuple):
     """A kind of loss: `lost` of `whole`, both sums of named numbers, is too much above a share.
 
     In the sentence {lost}, {kept}, {whole} and {share} are numbers, {timeout} is
-    `limits.label_timeout`, and {delay} says how late labels are, if that is known.
+    `limits.label_timeout`, and {delay} says how late labels are, if that is known. Other names are
+    those of settings.
     """
 
     name: str
@@ -50,8 +54,10 @@ class Loss(NamedTuple):
         """Return whether there is enough for a share to say something."""
         return _sum(of, self.whole) >= LEAST
 
-    def text(self, of: Mapping[str, int], settings: Settings, delays: Sequence[int]) -> str | None:
-        """Return the sentence if more than the share is lost; None if not."""
+    def text(
+        self, of: Mapping[str, int], settings: Settings, delays: Sequence[int], front: Front
+    ) -> str | None:
+        """Return the sentence if more than the share is lost, for a front end; None if not."""
         lost, whole = _sum(of, self.lost), _sum(of, self.whole)
         if lost <= self.share * whole:
             return None
@@ -62,6 +68,7 @@ class Loss(NamedTuple):
             share=f"{100 * lost / whole:.0f} %",
             timeout=duration(settings.label_timeout),
             delay=f"; the median delay of the others is {_rounded(delays)}" if delays else "",
+            **{name: said((Ref(one),), front) for name, one in setting_options().items()},
         )
 
 
@@ -81,7 +88,7 @@ LOSSES = (
         ("late_labels",),
         _CONSIDERED,
         0.05,
-        "{kept} of {whole} labels came within {timeout}{delay}: set limits.label_timeout to more "
+        "{kept} of {whole} labels came within {timeout}{delay}: set {label_timeout} to more "
         "than the delay, or late labels are not learned",
     ),
     Loss(
@@ -91,8 +98,8 @@ LOSSES = (
         _ENDED,
         0.9,
         "{lost} of {whole} predictions had no label within {timeout} ({share}): if labels take "
-        "longer, set limits.label_timeout; if only one class is ever labelled, set "
-        "input.unlabelled",
+        "longer, set {label_timeout}; if only one class is ever labelled, set "
+        "{unlabelled}",
     ),
     Loss(
         "evicted predictions",
@@ -101,7 +108,7 @@ LOSSES = (
         _ENDED,
         0.01,
         "{lost} of {whole} predictions were dropped before their label ({share}), for want of "
-        "room: set limits.max_pending, or limits.max_bytes, to more than what waits within "
+        "room: set {max_pending}, or {max_bytes}, to more than what waits within "
         "{timeout}",
     ),
     Loss(
@@ -129,7 +136,7 @@ LOSSES = (
         _LABELS,
         0.01,
         "{lost} of {whole} labels were dropped before their observation came ({share}), for want "
-        "of room: set limits.max_early, or limits.max_bytes, to more",
+        "of room: set {max_early}, or {max_bytes}, to more",
     ),
     Loss(
         "labels without observation",
@@ -147,21 +154,22 @@ LOSSES = (
         _ENDED,
         0.01,
         "{lost} of {whole} predictions were dropped with their models ({share}): set "
-        "limits.max_models, or limits.retire_after, to more",
+        "{max_models}, or {retire_after}, to more",
     ),
 )
 """All kinds."""
 
 
 def loss_sentences(
-    of: Mapping[str, int], settings: Settings, delays: Sequence[int]
+    of: Mapping[str, int], settings: Settings, delays: Sequence[int], front: Front
 ) -> Iterator[str]:
     """Yield the sentence of each kind that loses too much.
 
-    `of` are numbers of accounts, and `delays` those of late labels, in milliseconds.
+    `of` are numbers of accounts, and `delays` those of late labels, in milliseconds. Options are
+    named as in the front end.
     """
     for one in LOSSES:
-        if one.tells(of) and (sentence := one.text(of, settings, delays)):
+        if one.tells(of) and (sentence := one.text(of, settings, delays, front)):
             yield sentence
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from abers.stream import Outputs, Processor, Settings
     from abers.stream.dead_letter_record import DeadLetterRecord
+    from abers.stream.option import Front
+    from abers_connectors.replay.worker_process import ProcessorOptions
     from abers_connectors.sinks.base import Sink
     from abers_connectors.sources.base import Batch, Origin, Source
 
@@ -49,6 +51,8 @@ class ParallelRun(BaseRun):
         Number of workers.
     say
         Takes a sentence about a worker that ended.
+    front
+        Where its user writes options.
 
     Attributes
     ----------
@@ -67,12 +71,14 @@ class ParallelRun(BaseRun):
         live: Collection[str] = (),
         limit: DeadLetterLimit = DeadLetterLimit(),  # noqa: B008 - immutable
         say: Callable[[str], object] = lambda _: None,
+        front: Front = "toml",
     ) -> None:
         super().__init__(sinks, live, limit)
         self.at_once = _AT_ONCE
         self._processors: Sequence[Processor]
         self._source, self._processors = source, ()
-        self._shards = Shards(settings, workers, self._again, say, outcomes=outcomes)
+        given: ProcessorOptions = {"outcomes": outcomes, "front": front}
+        self._shards = Shards(settings, workers, self._again, say, given)
 
     @property
     def processors(self) -> Sequence[Processor]:

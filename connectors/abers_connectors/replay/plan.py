@@ -55,8 +55,11 @@ class ReplayPlan(NamedTuple):
     reference: Period | None = None  # to draw next to the whole stream
 
 
-def plan_replay(options: ReplayOptions) -> ReplayPlan:
-    """Return the plan of a replay; raise a ParameterError if options contradict each other."""
+def plan_replay(options: ReplayOptions, *, writes: bool = True) -> ReplayPlan:
+    """Return the plan of a replay; raise a ParameterError if options contradict each other.
+
+    A comparison, and a replay that writes nothing, has no outputs.
+    """
     if options.save_state is not None:
         msg = "--save-state goes with a configuration that has topics, in [kafka]"
         raise ParameterError(msg)
@@ -68,6 +71,10 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
         report_format(options.report)  # raises for an unknown one
     speed = parse_speed(options.speed)
     job = _stateless_job(options) if options.configured else job_of_input(options)
+    if options.compare is not None or not writes:
+        job = job._replace(outputs={})
+    elif options.configured:
+        job = _apart_from_state(options, job)
     said = Said() if options.configured else _said(options, job)
     since, until = _ends_of_range(options)
     if since is not None or until is not None or options.models:
@@ -120,7 +127,7 @@ def _time(options: ReplayOptions, option: str, text: str | None) -> int | None:
         zone = None if options.timezone is None else ZoneInfo(options.timezone)
         return None if text is None else TimeReader(zone).one(text)
     except BadRecordError as error:
-        msg = f"--{option}: {error}"
+        msg = f"--{option}: {error.said('flag')}"
         raise ParameterError(msg) from None
 
 
@@ -164,14 +171,19 @@ def _within(source: Source, since: int | None, until: int | None, models: Sequen
 
 
 def _stateless_job(options: ReplayOptions) -> Job:
-    """Return the job of a configuration, without its state and apart from that state's files."""
+    """Return the job of a configuration, without its state."""
     flags = given({"input.observations": options.from_, "output.predictions": options.output})
-    config = configuration.load(options.stream, flags={**keys_of(options), **flags})
+    given_flags = {**keys_of(options), **flags}
+    config = configuration.load(options.stream, flags=given_flags, front="flag")
     stateless = msgspec.structs.replace(config, state=StateSection())
-    job = job_of_config(stateless, options.stream)
-    if config.state.path is None:
-        return job
+    return job_of_config(stateless, options.stream)
+
+
+def _apart_from_state(options: ReplayOptions, job: Job) -> Job:
+    """Return a job with outputs apart from the files that belong to a state, if there is one."""
     own = configuration.load(options.stream)  # without the flags, so with its own outputs
+    if own.state.path is None:
+        return job
     if options.output is None or is_same(options.output, own.output.predictions):
         msg = f"{options.stream} keeps a state, to which its outputs belong; name another --output"
         raise ParameterError(msg)

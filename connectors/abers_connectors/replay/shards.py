@@ -16,6 +16,8 @@ import numpy as np
 
 from abers.exceptions import RecordError, WorkerError
 from abers.stream import Processor
+from abers.stream.option import Ref, said
+from abers.stream.settings import setting_options
 from abers.validation import shown
 from abers_connectors.replay.merged_outputs import ShardOutputs, merged_outputs
 from abers_connectors.replay.run import WorkerNumbers
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Integers
     from abers.stream import Events, Outputs, Settings
+    from abers_connectors.replay.worker_process import ProcessorOptions
 
 __all__ = ["Shards"]
 
@@ -51,7 +54,7 @@ class Shards:
 
     Parameters
     ----------
-    settings, outcomes
+    settings, options
         Those of the processors.
     count
         Number of workers.
@@ -67,10 +70,9 @@ class Shards:
         count: int,
         again: Callable[[], Generator[Events]],
         say: Callable[[str], object],
-        *,
-        outcomes: bool,
+        options: ProcessorOptions,
     ) -> None:
-        self._settings, self._outcomes, self._again, self._say = settings, outcomes, again, say
+        self._settings, self._options, self._again, self._say = settings, options, again, say
         self._count = count
         self._key = secrets.token_bytes(32)
         self._workers = [self._worker() for _ in range(count)]
@@ -131,11 +133,13 @@ class Shards:
     def _restored(self, shard: int) -> tuple[Processor, float]:
         """Return the processor of a worker at the end, and the seconds that the worker took."""
         last: FinalState = self._answer(shard, self._last)
-        options: dict[str, Any] = {"key": self._key, "outcomes": self._outcomes}
-        return Processor.restore(last.snapshot, self._settings, **options), last.seconds
+        outcomes = self._options["outcomes"]
+        found = Processor.restore(last.snapshot, self._settings, key=self._key, outcomes=outcomes)
+        found.front = self._options["front"]
+        return found, last.seconds
 
     def _worker(self) -> WorkerProcess:
-        return WorkerProcess(self._settings, self._key, outcomes=self._outcomes)
+        return WorkerProcess(self._settings, self._key, self._options)
 
     def _rows(self, events: Events) -> dict[int, Integers]:
         """Return the rows of each shard that has any, and give new models to shards."""
@@ -152,9 +156,10 @@ class Shards:
     def _require_room(self) -> None:
         most, found = self._settings.max_models, sum(self._keys)
         if found > most:
+            limit = said((Ref(setting_options()["max_models"], most),), self._options["front"])
             msg = (
-                f"there are {found:,} models and segments, more than limits.max_models = {most:,} "
-                "allows; raise it, or run without --workers, where those beyond it are dead letters"
+                f"there are {found:,} models and segments, more than {limit} allows; raise it, or "
+                "run without --workers, where those beyond it are dead letters"
             )
             raise RecordError(msg)
 

@@ -128,13 +128,16 @@ def summarize(
         verdicts=[] if whole is None else [*map(verdict_record, whole.verdicts)],
         verdict_parts=[] if whole is None else [*map(parts_record, whole.verdict_parts)],
         calibration=None if whole is None else loss_record(whole.losses),
-        notes=[] if whole is None else [*column_notes(whole, processors[0].settings)],
+        notes=[]
+        if whole is None
+        else [*column_notes(whole, processors[0].settings, processors[0].front)],
         label_needs=[] if whole is None else need_sentences(whole),
         losses=[
             *loss_sentences(
                 accounts.total(one.accounts for one in processors),
                 processors[0].settings,
                 [delay for one in processors for delay in one.late_delays],
+                processors[0].front,
             )
         ],
     )

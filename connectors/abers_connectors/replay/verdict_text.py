@@ -21,7 +21,7 @@ def need_sentences(monitor: TaskMonitor) -> list[str]:
     if len(monitor.e_processes) == 1:
         grace = monitor.e_processes[0].grace_period
         if (more := grace - monitor.count) > 0:
-            return [f"Tests begin after {grace:,} labels (monitoring.grace_period): {more:,} more."]
+            return [f"Tests begin after {grace:,} labels: {more:,} more."]
     return [
         f"On the {subject}: {one.sentence[0].lower()}{one.sentence[1:]}"
         for subject, needs in monitor.label_needs.items()

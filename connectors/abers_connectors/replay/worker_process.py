@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_all_start_methods, get_context
 from time import process_time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from abers.stream import Processor
 
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext, SpawnContext
 
     from abers.stream import Events, Outputs, Settings
+    from abers.stream.option import Front
 
-__all__ = ["FinalState", "Processed", "WorkerEndError", "WorkerProcess"]
+__all__ = ["FinalState", "Processed", "ProcessorOptions", "WorkerEndError", "WorkerProcess"]
 
 _PROTOCOL = 5  # its pickles hold arrays as they are
 _PATIENCE = 5.0  # seconds for a worker to end
@@ -31,6 +32,13 @@ _PATIENCE = 5.0  # seconds for a worker to end
 
 class WorkerEndError(Exception):
     """A worker ended before it answered; the message says how."""
+
+
+class ProcessorOptions(TypedDict):
+    """What a processor has besides its settings."""
+
+    outcomes: bool
+    front: Front  # where its user writes options
 
 
 class Processed(NamedTuple):
@@ -52,17 +60,17 @@ class WorkerProcess:
 
     Parameters
     ----------
-    settings, outcomes
+    settings, options
         Those of the processor.
     key
         Seals the final state; see `Processor.snapshot`.
     """
 
-    def __init__(self, settings: Settings, key: bytes, *, outcomes: bool) -> None:
+    def __init__(self, settings: Settings, key: bytes, options: ProcessorOptions) -> None:
         context = _context()
         self._connection, own = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(own, settings, key, outcomes), daemon=True
+            target=_serve, args=(own, settings, key, options), daemon=True
         )
         self._process.start()
         own.close()
@@ -134,10 +142,13 @@ def _context() -> ForkServerContext | SpawnContext:
     return context
 
 
-def _serve(connection: Connection, settings: Settings, key: bytes, outcomes: bool) -> None:  # noqa: FBT001
+def _serve(
+    connection: Connection, settings: Settings, key: bytes, options: ProcessorOptions
+) -> None:
     """Answer requests until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this
-    processor = Processor(settings, outcomes=outcomes)
+    processor = Processor(settings, outcomes=options["outcomes"])
+    processor.front = options["front"]
     with suppress(EOFError, OSError):
         while True:
             request = pickle.loads(connection.recv_bytes())  # noqa: S301 - of our parent

@@ -260,7 +260,7 @@ class _InputReader:
         if reason != UNLABELLED:
             return reason, detail
         error = missing(self._schema.fields.label)
-        return error.reason, error.detail
+        return error.reason, error.said("toml")
 
     def _all(self, some: _Records) -> Reading | None:
         """Read records; None if that fails."""
@@ -354,4 +354,4 @@ def _recorded(events: Events, stamps: NDArray[np.int64]) -> Events:
 
 
 def _row_of_error(row: int, error: BadRecordError) -> _DeadRow:
-    return row, error.reason, error.detail
+    return row, error.reason, error.said("toml")

@@ -66,7 +66,7 @@ class LossCheck:
             self._before[one.name] = now
             settings = tasks[0].processor.settings
             delays = [delay for task in tasks for delay in task.processor.late_delays]
-            sentence = one.text(since, settings, delays)
+            sentence = one.text(since, settings, delays, "toml")
             self._found.pop(one.name, None)
             if sentence is None:
                 continue

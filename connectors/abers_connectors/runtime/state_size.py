@@ -17,7 +17,8 @@ _ANSWERS, _VIEW = 3_500, 7_000  # sums behind its answers, and the tests of a vi
 _HISTORY, _LONGEST_HISTORY = 20, 52_000  # a label, and at most
 _LABEL = 30  # in a calibrator
 _PROTECTED, _EXPERT = 7_500, 85  # a model, and a label in an expert with a half-life
-_FADING = (9_000, 90_000)  # labels of these experts at most, which two classes without folds lack
+_FADING = (9_000, 90_000)  # labels of these experts at most, which only distributions have
+_CLASS, _CLASS_LANE = 10_000, 190  # each of several classes: in a model, and in its lanes
 _PENDING, _LANE, _KNOWN = 200, 490, 110  # an observation, its lane, an early label or finished id
 
 
@@ -35,6 +36,7 @@ def state_bytes(processor: Processor) -> int:
     models, monitors = len(processor.keys), processor.monitors
     labels, finished = processor.held
     pending, early = processor.waiting
+    classes = len(processor.settings.classes)
     model = _MODEL + _LABEL * labels / max(models, 1)
     each = sum(monitor.count for monitor in monitors) / max(models, 1)  # of all time
     for monitor in monitors[:1]:
@@ -50,7 +52,7 @@ def state_bytes(processor: Processor) -> int:
     if mixed:
         fading = () if task.native() else _FADING
         model += _PROTECTED + _EXPERT * sum(min(each, most) for most in fading)
-        classes = len(processor.settings.classes)
-        model += 1_100 * classes**2 + 11_000 * classes
-    waiting = pending * (_PENDING + _ID + _LANE * mixed) + (early + finished) * (_KNOWN + _ID)
+        model += (_CLASS + _LABEL * labels / max(models, 1)) * classes
+    lane = mixed * (_CLASS_LANE * classes + _PENDING if classes else _LANE)
+    waiting = pending * (_PENDING + _ID + lane) + (early + finished) * (_KNOWN + _ID)
     return round(models * model + waiting)

@@ -142,7 +142,7 @@ def batch_of(
     if len(reading.events) == count:
         return Batch(reading.events, (), position, count, origin)
     good = [rows[row] for row in reading.rows.tolist()]
-    reasons = {row: (error.reason, error.detail) for row, error in broken.items()}
+    reasons = {row: (error.reason, error.said(reading.front)) for row, error in broken.items()}
     refused = [one for one in reading.refused if one.reason != UNLABELLED]
     reasons |= {rows[row]: (reason, detail) for row, reason, detail in refused}
     bad = [

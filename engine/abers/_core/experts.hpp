@@ -162,27 +162,6 @@ inline double mixed(const double* weights, const double* forecasts, std::size_t 
 
 // Experts
 
-struct OnlinePlatt {
-  static constexpr std::size_t kSize = 5;
-  double slope = 1.0, level = 0.0;
-  double p00 = 1.0, p01 = 0.0, p11 = 1.0;  // inverse of the curvature
-
-  double forecast(double x) const { return clipped(elementary::logistic(slope * x + level)); }
-
-  void learn(double x, bool label) {
-    const double p = elementary::logistic(slope * x + level);
-    const double h = std::max(p * (1.0 - p), 0.001);
-    const double a = p00 * x + p01, b = p01 * x + p11;
-    const double shrink = h / (1.0 + h * (x * a + b));
-    p00 -= shrink * a * a;
-    p01 -= shrink * a * b;
-    p11 -= shrink * b * b;
-    const double error = (label ? 1.0 : 0.0) - p;
-    slope += (p00 * x + p01) * error;
-    level += (p01 * x + p11) * error;
-  }
-};
-
 class Jumper {
  public:
   static constexpr std::size_t kMaps = 9;
@@ -245,10 +224,19 @@ class FixedShare {
 
   std::span<double> weights() { return {values_.data(), experts_ * kRates.size()}; }
 
-  double forecast(const double* forecasts) const { return clipped(mean_of(forecasts)); }
+  double forecast(const double* forecasts) const {
+    return mixed(values_.data(), forecasts, experts_, kRates.size());
+  }
 
-  double mean_of(const double* forecasts) const {
-    return mean(values_.data(), forecasts, experts_, kRates.size());
+  // Writes the weight of each expert over all rates; these sum to 1.
+  void pooled(double* out) const {
+    double total = 0.0;
+    for (std::size_t k = 0; k < experts_; ++k) {
+      out[k] = 0.0;
+      for (std::size_t r = 0; r < kRates.size(); ++r) out[k] += values_[r * experts_ + k];
+      total += out[k];
+    }
+    for (std::size_t k = 0; k < experts_; ++k) out[k] /= total;
   }
 
   void learn(const double* forecasts, bool label) {

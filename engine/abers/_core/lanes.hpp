@@ -14,14 +14,13 @@
 #include <limits>
 #include <new>
 #include <optional>
-#include <span>
+#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "experts.hpp"
 #include "prefetch.hpp"
-#include "step.hpp"
 
 namespace abers {
 
@@ -67,6 +66,13 @@ class Lanes {
     std::vector<std::int64_t> found;
     for (const Awaited& one : awaited_) found.push_back(one.moment);
     std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  // The numbers of those that hold lanes.
+  std::vector<std::int64_t> numbers() const {
+    std::vector<std::int64_t> found;
+    for (const Awaited& one : awaited_) found.push_back(one.number);
     return found;
   }
 
@@ -154,30 +160,10 @@ class Lanes {
     shrink();
   }
 
-  // For each step the moment of its prediction, and whether that awaits its label; what does not
-  // would be predicted now. Changes nothing.
-  void moments(std::span<const std::uint8_t> kinds, std::span<const std::int64_t> numbers,
-               double* out, std::uint8_t* known) const {
-    std::unordered_map<std::int64_t, std::optional<std::int64_t>, MixedBits> begun;
-    std::int64_t now = moment_;
-    for (std::size_t row = 0; row < kinds.size(); ++row) {
-      const std::int64_t number = numbers[row];
-      std::optional<std::int64_t> moment;
-      if (const auto at = begun.find(number); at != begun.end()) {
-        moment = at->second;
-      } else if (const auto lane = find(number)) {
-        moment = this->moment(*lane);
-      }
-      out[row] = static_cast<double>(moment.value_or(now));
-      known[row] = moment.has_value();
-      if (kinds[row] == kPredict && number >= 0 && !moment) {
-        begun[number] = now++;
-      } else if (kinds[row] == kLearn && number < 0) {
-        ++now;
-      } else if (kinds[row] == kLearn || kinds[row] == kExpire) {
-        begun[number] = std::nullopt;
-      }
-    }
+  // From now on observations keep so many doubles; none may hold a lane.
+  void keep(std::size_t size) {
+    if (awaiting() > 0) throw std::invalid_argument("observations await labels");
+    kept_size_ = size;
   }
 
   // Mean weight of each expert over the lanes; before the first, the prior.

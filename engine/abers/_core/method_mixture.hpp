@@ -4,28 +4,34 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
-#include "experts.hpp"
+#include "class_methods.hpp"
 #include "lanes.hpp"
 #include "methods.hpp"
 #include "mixture.hpp"
 
 namespace abers {
 
+template <class M>
 class MethodMixture : public Mixture {
  public:
-  using Kept = Methods::Kept;
+  using Kept = typename M::Kept;
 
-  explicit MethodMixture(double raw_weight)
-      : Mixture(Methods::kCount, Methods::kShares, raw_weight, Methods::kKept) {}
+  MethodMixture(double raw_weight, M methods)
+      : Mixture(M::kCount, M::kShares, raw_weight, methods.kept()), methods_(std::move(methods)) {}
 
-  const Methods& methods() const { return methods_; }
+  const M& methods() const { return methods_; }
 
-  // The probability of an observation that does not wait for a label.
-  double served(const Kept& kept) const { return weighed(lanes_.next(), kept.data()); }
+  // Writes what is served of an observation that does not wait for a label.
+  void serve(const Kept& kept, double* out) const {
+    methods_.serve(lanes_.weights(lanes_.next()), kept.data(), out);
+  }
 
   // That of one which waits.
-  double served(Lanes::Lane lane) const { return weighed(lane, lanes_.kept(lane)); }
+  void serve(Lanes::Lane lane, double* out) const {
+    methods_.serve(lanes_.weights(lane), lanes_.kept(lane), out);
+  }
 
   // The observation waits for its label from now on.
   Lanes::Lane issue(const Kept& kept, std::int64_t number) {
@@ -35,21 +41,32 @@ class MethodMixture : public Mixture {
   }
 
   // Its label came; returns what it kept.
-  Kept arrive(Lanes::Lane lane, bool label) {
-    Kept kept;
+  Kept arrive(Lanes::Lane lane, std::size_t label) {
+    Kept kept = methods_.blank();
     std::copy_n(lanes_.kept(lane), kept.size(), kept.begin());
-    for (std::size_t k = 0; k < experts(); ++k) likelihoods_[k] = of_label(kept[k], label);
-    settle(lane, of_label(served(lane), label));
+    methods_.of_label(kept.data(), label, likelihoods_.data());
+    settle(lane, methods_.served(lanes_.weights(lane), kept.data(), label));
     methods_.arrive(kept, label);
     return kept;
   }
 
-  void teach(const Kept& kept, bool label) { methods_.learn(kept, label); }
+  void teach(const Kept& kept, std::size_t label) { methods_.learn(kept, label); }
 
   void distrust() { methods_.distrust(); }
 
-  // The calibration set learned a label.
+  // The calibration sets learned a label.
   void count() { ++taught_; }
+
+  // There is one class more; no observation may wait for a label.
+  void grow() {
+    methods_.grow();
+    lanes_.keep(methods_.kept());
+  }
+
+  void fetch() const {
+    Mixture::fetch();
+    methods_.fetch();
+  }
 
   // Calls `visit` with each double of the state but for those of the lanes.
   template <class Visit>
@@ -59,11 +76,7 @@ class MethodMixture : public Mixture {
   }
 
  private:
-  double weighed(Lanes::Lane lane, const double* forecasts) const {
-    return mixed(lanes_.weights(lane), forecasts, experts());
-  }
-
-  Methods methods_;
+  M methods_;
 };
 
 }  // namespace abers

@@ -10,7 +10,6 @@
 #include <cstddef>
 
 #include "experts.hpp"
-#include "model.hpp"
 #include "newton_stack.hpp"
 
 namespace abers {
@@ -19,9 +18,9 @@ inline constexpr double kShrink = 30.0;  // observations that the raw probabilit
 inline constexpr double kNarrowest = 1e-9;
 
 // The merge of an interval, drawn to the raw probability where the interval is wide.
-inline double shrunk(double p0, double p1, double raw) {
-  const double evidence = 1.0 / std::max(p1 - p0, kNarrowest) - 1.0;
-  return (evidence * merged(p0, p1) + kShrink * raw) / (evidence + kShrink);
+inline double drawn(double merged, double width, double raw) {
+  const double evidence = 1.0 / std::max(width, kNarrowest) - 1.0;
+  return (evidence * merged + kShrink * raw) / (evidence + kShrink);
 }
 
 namespace priors {
@@ -75,13 +74,16 @@ class Methods {
   // What an observation keeps: the forecasts, the features, and the log odds of raw.
   using Kept = std::array<double, kKept>;
 
-  // Changes nothing. `raw` is clipped.
-  Kept forecast(double raw, double p0, double p1) const {
+  static constexpr std::size_t kept() { return kKept; }
+  static Kept blank() { return {}; }
+
+  // Changes nothing. `raw` is clipped; `venn_abers` is the merge drawn to it.
+  Kept forecast(double raw, double venn_abers) const {
     Kept kept;
     double* const p = kept.data();
     const double x = elementary::logit(raw);
     p[kRaw] = raw;
-    p[kVennAbers] = clipped(shrunk(p0, p1, raw));
+    p[kVennAbers] = clipped(venn_abers);
     p[kJumper] = jumper_.forecast(raw);
     const Features f = features(p, x);
     std::copy(f.begin(), f.end(), p + kCount);
@@ -107,21 +109,22 @@ class Methods {
   }
 
   // The label of the observation came.
-  void arrive(const Kept& kept, bool label) {
-    const double y = label ? 1.0 : 0.0;
+  void arrive(const Kept& kept, std::size_t label) {
+    const double y = label > 0 ? 1.0 : 0.0;
     for (std::size_t r = 0; r < 3; ++r) {
       labels_[r] = moved(labels_[r], kRates[r], y);
       errors_[r] = moved(errors_[r], kRates[r], y - kept[kRaw]);
     }
     positives_ += y;
-    shares_[2].learn(kept.data(), label);
+    shares_[2].learn(kept.data(), label > 0);
   }
 
   // The labels that come are one-sided: weights that these moved become those of taught labels.
   void distrust() { shares_[2] = shares_[0]; }
 
   // The label is taught.
-  void learn(const Kept& kept, bool label) {
+  void learn(const Kept& kept, std::size_t number) {
+    const bool label = number > 0;
     jumper_.learn(kept[kRaw], label);
     platt_.learn(priors::kPlatt, {kept.back(), 1.0}, label);
     Features f;
@@ -131,6 +134,29 @@ class Methods {
     shares_[0].learn(kept.data(), label);
     shares_[1].learn(kept.data(), label);
   }
+
+  // The probabilities that the methods gave to a label.
+  static void of_label(const double* kept, std::size_t label, double* out) {
+    for (std::size_t k = 0; k < kCount; ++k) out[k] = abers::of_label(kept[k], label > 0);
+  }
+
+  // What the mean by weight gave to a label.
+  static double served(const double* weights, const double* kept, std::size_t label) {
+    return abers::of_label(mixed(weights, kept, kCount), label > 0);
+  }
+
+  // Writes the probability of label 1 by the mean by weight.
+  static void serve(const double* weights, const double* kept, double* out) {
+    *out = mixed(weights, kept, kCount);
+  }
+
+  // Whether an observation may keep these.
+  static bool are_forecasts(const double* kept) {
+    return std::all_of(kept, kept + kCount,
+                       [](double p) { return p >= kClip && p <= 1.0 - kClip; });
+  }
+
+  void fetch() const {}  // all is in one place
 
   // Calls `visit` with each double of the state: first the weights, then lines, curvatures and
   // averages.

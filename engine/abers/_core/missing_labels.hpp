@@ -30,15 +30,15 @@ class MissingLabels {
 
   bool stalled() const { return stalled_; }
 
-  // `rarer` is the share of the rarer class. The usual share is learned once labels of both classes
+  // `rarer` is the share of the rarest class. The usual share is learned once labels of two classes
   // came, and counts as none until it is known how many labels never come.
-  void note(bool missing, bool both_came, bool known, double rarer) {
+  void note(bool missing, bool several_came, bool known, double rarer) {
     const double rise = kRise * rarer;
     const double usual = std::clamp(known ? usual_ : 0.0, kLeast * rise, kMost);
     const double more = std::min(kTimes * usual + rise, kMostMore);
     const double ratio = missing ? more / usual : (1.0 - more) / (1.0 - usual);
     evidence_ = std::clamp(evidence_ + elementary::logarithm(ratio), 0.0, kEnough);
-    if (both_came) {
+    if (several_came) {
       const double weight = stalled_ ? kStallNote : 1.0;
       notes_ = std::min(notes_ + weight, kMemory);
       usual_ += weight / notes_ * ((missing ? 1.0 : 0.0) - usual_);

@@ -1,7 +1,7 @@
 // What mixtures of probabilities in lanes share; see tests/oracles/mixture.py.
 //
-// Invariant: `now_` has the forecasts of the present step and `likelihoods_` what they give to its
-// label, an expert each; both are scratch of one call.
+// `likelihoods_` has what the forecasts of an observation gave to its label, an expert each; it is
+// scratch of one call.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +69,6 @@ class Mixture {
   Mixture(std::size_t experts, std::size_t shares, double raw_weight, std::size_t kept)
       : lanes_(prior(experts, shares, raw_weight), kept),
         products_(experts + 1),
-        now_(lanes_.kept_size()),
         likelihoods_(experts) {}
 
   // The label of the observation of a lane came; `likelihoods_` and `served` are what the experts
@@ -84,7 +83,6 @@ class Mixture {
 
   Lanes lanes_;
   std::vector<Product> products_;  // of each expert, then of the mixture
-  std::vector<double> now_;
   std::vector<double> likelihoods_;
   std::int64_t labels_ = 0;  // of observations that had a lane
   std::int64_t taught_ = 0;  // that the experts learned

@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "aggregation.hpp"
-#include "class_aggregation.hpp"
 #include "method_mixture.hpp"
 #include "saved_bytes.hpp"
 
@@ -33,8 +31,7 @@ struct MixtureCounts {
 
 namespace mixture_codec {
 
-inline constexpr double kSteepest = 1e100;  // far more than any fitted slope or level
-inline constexpr double kRounded = 1e-9;
+inline constexpr double kSteepest = 1e100;                        // far more than anything fitted
 inline constexpr std::int64_t kMostLoss = std::int64_t{1} << 60;  // in powers of two
 
 struct Columns {
@@ -62,53 +59,23 @@ inline bool are_weights(const double* first, std::size_t count) {
   return std::all_of(first, first + count, [](double w) { return w > 0.0 && w <= 1.0; });
 }
 
-// Those of online Platt scaling come first, then weights and products.
-inline void require_parameters(const Aggregation&, const std::vector<double>& own) {
-  const double slope = own[0], level = own[1], p00 = own[2], p01 = own[3], p11 = own[4];
-  require_saved(std::abs(slope) < kSteepest && std::abs(level) < kSteepest, "curve");
-  const bool covers = p01 * p01 <= p00 * p11 * (1.0 + kRounded) + kRounded;
-  require_saved(0.0 < p00 && p00 <= 1.0 && 0.0 < p11 && p11 <= 1.0 && covers, "curvature");
-  require_saved(are_weights(own.data() + OnlinePlatt::kSize, own.size() - OnlinePlatt::kSize),
-                "weights of experts");
-}
-
-inline void require_parameters(const ClassAggregation&, const std::vector<double>& own) {
-  require_saved(are_weights(own.data(), own.size()), "weights of experts");
-}
-
 inline bool are_bounded(const double* first, std::size_t count) {
   return std::all_of(first, first + count, [](double x) { return std::abs(x) < kSteepest; });
 }
 
-inline void require_parameters(const MethodMixture& mixture, const std::vector<double>& own) {
+// Weights come first, and products last.
+template <class M>
+void require_parameters(const MethodMixture<M>& mixture, const std::vector<double>& own) {
   const std::size_t products = mixture.experts() + 1, rest = own.size() - products;
-  require_saved(are_weights(own.data(), Methods::kWeights) && are_weights(&own[rest], products),
+  require_saved(are_weights(own.data(), M::kWeights) && are_weights(&own[rest], products),
                 "weights of methods");
   require_saved(are_bounded(own.data(), rest), "methods");
 }
 
 // Whether an awaiting observation may keep these.
-inline bool are_forecasts(const MethodMixture& mixture, const double* kept) {
-  return are_bounded(kept, Methods::kKept) &&
-         std::all_of(kept, kept + mixture.experts(),
-                     [](double p) { return p >= kClip && p <= 1.0 - kClip; });
-}
-
-inline bool are_forecasts(const Aggregation& mixture, const double* kept) {
-  return std::all_of(kept, kept + mixture.experts(),
-                     [](double p) { return p >= kClip && p <= 1.0 - kClip; });
-}
-
-inline bool are_forecasts(const ClassAggregation& mixture, const double* kept) {
-  for (std::size_t k = 0; k < mixture.experts(); ++k, kept += mixture.classes()) {
-    double total = 0.0;
-    for (std::size_t c = 0; c < mixture.classes(); ++c) {
-      if (!(kept[c] >= kClip / 2.0)) return false;  // what is clipped is divided by its sum
-      total += kept[c];
-    }
-    if (!(std::abs(total - 1.0) < kRounded)) return false;
-  }
-  return true;
+template <class M>
+bool are_kept(const MethodMixture<M>& mixture, const double* kept) {
+  return are_bounded(kept, mixture.lanes().kept_size()) && mixture.methods().are_forecasts(kept);
 }
 
 template <class M>
@@ -129,7 +96,7 @@ void check(M& mixture, const Columns& columns, const MixtureCounts& counts) {
     require_saved(number >= -1 && (number < 0 || busy.insert(number).second), "numbers");
     require_saved(moment >= 0 && moment < std::max<std::int64_t>(counts.moment, 1), "moments");
     if (number >= 0) {
-      require_saved(are_forecasts(mixture, forecasts.data()), "forecasts");
+      require_saved(are_kept(mixture, forecasts.data()), "forecasts");
     } else {
       require_saved(moment == 0, "moments");
       require_saved(std::ranges::all_of(forecasts, [](double x) { return x == 0.0; }), "forecasts");

@@ -27,7 +27,6 @@ using Given = nb::ndarray<const double, nb::numpy, nb::ndim<n>, nb::c_contig, nb
 using Kinds = Column<const std::uint8_t>;
 using Numbers = Column<const std::int64_t>;
 using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Flags = Column<std::uint8_t>;
 using Floats = Column<double>;
 using Integers = Column<std::int64_t>;
 
@@ -91,64 +90,6 @@ void bind_parameters(nb::class_<M>& type) {
       .def_prop_ro("parameter_count", &mixture_codec::parameters<M>)
       .def("save", &save<M>, "own"_a, "exponents"_a, "numbers"_a, "moments"_a, "weights"_a,
            "forecasts"_a);
-}
-
-// The same, and what Python needs that runs their steps and saves them.
-template <class M>
-void bind_mixture(nb::class_<M>& type) {
-  bind_parameters(type);
-  type.def(
-          "moments",
-          [](const M& one, const Kinds& kinds, const Numbers& numbers, const Floats& out,
-             const Flags& known) {
-            const std::size_t n = kinds.size();
-            require(numbers.size() == n && out.size() == n && known.size() == n);
-            one.lanes().moments(view(kinds), view(numbers), out.data(), known.data());
-          },
-          "kinds"_a, "numbers"_a, "out"_a, "known"_a)
-      .def("pieces",
-           [](M& one) {
-             std::string bytes;
-             save_mixture(bytes, one);
-             BytesList found;
-             SavedReader reader(bytes);
-             while (!reader.done()) found.append(to_python(reader.piece()));
-             return found;
-           })
-      .def(
-          "load_pieces",
-          [](M& one, const BytesList& given, std::int64_t moment, std::int64_t labels,
-             std::int64_t taught, std::int64_t most) {
-            if (given.size() != kMixturePieces) throw nb::value_error("columns");
-            MixturePieces pieces;
-            for (std::size_t i = 0; i < pieces.size(); ++i) {
-              pieces[i] = abers::view(nb::cast<nb::bytes>(given[i]));
-            }
-            load_mixture(one, pieces, {moment, labels, taught, most});
-          },
-          "pieces"_a, "moment"_a, "labels"_a, "taught"_a, "most"_a);
-}
-
-// Runs steps, each by one of the calls, which get its row.
-template <class Predict, class Learn>
-void run(Mixture& mixture, const Kinds& kinds, const Numbers& numbers, const Predict& predict,
-         const Learn& learn) {
-  const nb::gil_scoped_release released;
-  for (std::size_t row = 0; row < kinds.size(); ++row) {
-    switch (kinds.data()[row]) {
-      case kPredict:
-        predict(row);
-        break;
-      case kLearn:
-        learn(row);
-        break;
-      case kExpire:
-        mixture.expire(numbers.data()[row]);
-        break;
-      default:
-        throw nb::value_error("nothing is removed");
-    }
-  }
 }
 
 }  // namespace abers::bindings

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,8 +16,8 @@ namespace abers {
 
 struct ModelStep {
   std::uint8_t kind;
-  double score;
-  bool label = false;
+  const double* scores;    // as many as the model has of an observation
+  std::int64_t label = 0;  // number of a class
   std::int64_t weight = kOne;
   double time = std::nan("");  // NaN for none
   std::int64_t number = -1;    // -1 for none
@@ -31,12 +32,10 @@ inline double merged(double p0, double p1) {
   return std::min(std::max(p1 / (1.0 - p0 + p1), kLeastMerged), 1.0 - kLeastMerged);
 }
 
-// NaN where nothing is predicted.
+// Written where something is predicted.
 struct ModelForecast {
-  double p0 = std::nan("");
-  double p1 = std::nan("");
-  double p = std::nan("");
-  std::int64_t labels = 0;  // that p0 and p1 rest on
+  double* values;           // as many as the model has of a prediction
+  std::int64_t labels = 0;  // that the intervals rest on
 };
 
 class Model {
@@ -45,6 +44,10 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
   virtual ~Model() = default;
+
+  virtual std::size_t score_width() const = 0;
+  virtual std::size_t forecast_width() const = 0;
+  virtual std::size_t classes() const = 0;
 
   // False, with nothing changed, if a set would become too heavy or does not hold what is removed.
   virtual bool step(const ModelStep& step, ModelForecast& out) = 0;

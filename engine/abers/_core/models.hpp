@@ -4,6 +4,7 @@
 // one after the other, each row by row.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "calibration_set.hpp"
+#include "calibration_sets.hpp"
 #include "model.hpp"
 #include "ordered_set_codec.hpp"
 #include "prefetch.hpp"
@@ -31,29 +33,31 @@ namespace abers {
 class VennAbersModel final : public Model {
  public:
   explicit VennAbersModel(std::shared_ptr<CalibrationSet> set, Teaching order = TeachingOrder())
-      : learner_(std::move(set), std::move(order)) {}
+      : learner_(OneSet(std::move(set)), std::move(order)) {}
 
-  std::int64_t size() const override { return learner_.set().size(); }
+  std::size_t score_width() const override { return OneSet::score_width(); }
+  std::size_t forecast_width() const override { return OneSet::forecast_width(); }
+  std::size_t classes() const override { return OneSet::classes(); }
+
+  std::int64_t size() const override { return set().size(); }
   std::int64_t total() const override { return learner_.total(); }
   std::int64_t last() const override { return last_number(learner_.order()); }
 
   bool step(const ModelStep& step, ModelForecast& out) override {
-    const auto taught = [](const Lesson<Nothing>&) {};
-    CalibrationSet& set = learner_.set();
+    const auto taught = [](const Learner::Lesson&) {};
     switch (step.kind) {
       case kPredict:
         learner_.advance(step.clock, taught);
         out.labels = size();
-        std::tie(out.p0, out.p1) = set.predict(step.score, step.weight, step.time);
-        out.p = merged(out.p0, out.p1);
+        forecast(step, out.values);
         if (step.number >= 0) learner_.predict(step.number, step.moment, taught);
         return true;
       case kLearn:
-        if (!learner_.takes(step.weight, step.time)) return false;
+        if (!learner_.takes(step)) return false;
         if (learner_.waits(step.number)) {
-          learner_.label(step.number, {step.score, step.label, step.weight, step.time}, taught);
+          learner_.label(step.number, learner_.lesson(step, {}), taught);
         } else {
-          set.learn(step.score, step.label, step.weight, step.time);
+          learner_.learn(step);
         }
         learner_.advance(step.clock, taught);  // labels of one moment in the order of observations
         return true;
@@ -67,19 +71,18 @@ class VennAbersModel final : public Model {
   }
 
   void fetch() const override { prefetch(*this); }
-  void fetch_parts() const override { prefetch(learner_.set()); }
+  void fetch_parts() const override { learner_.sets().fetch(); }
 
   std::unique_ptr<Model> fresh() const override {
-    return std::make_unique<VennAbersModel>(learner_.set().fresh(), abers::fresh(learner_.order()));
+    return std::make_unique<VennAbersModel>(set().fresh(), abers::fresh(learner_.order()));
   }
 
   std::string_view magic() const override { return "abersVO\x01"; }
 
   void save(std::string& bytes) override {
     append_written(bytes, [&] { save_order(bytes, learner_); });
-    append_written(bytes, [&] {
-      append_sealed(bytes, kSetMagic, [&] { bytes.append(save_set(learner_.set())); });
-    });
+    append_written(
+        bytes, [&] { append_sealed(bytes, kSetMagic, [&] { bytes.append(save_set(set())); }); });
   }
 
   void load(std::string_view payload) override {
@@ -87,39 +90,54 @@ class VennAbersModel final : public Model {
     const std::string_view order = reader.piece();
     std::shared_ptr<CalibrationSet> set = load_set(unsealed(kSetMagic, reader.piece()));
     require_saved(reader.done(), "form");
-    require_same_rule(learner_.set(), *set);
-    OrderedSet<Nothing> loaded(std::move(set), abers::fresh(learner_.order()));
-    load_order(loaded, order, [](const Nothing&) {});
+    require_same_rule(this->set(), *set);
+    Learner loaded(OneSet(std::move(set)), abers::fresh(learner_.order()));
+    load_order(loaded, order, {}, [](const Nothing&) {});
     learner_ = std::move(loaded);
   }
 
  private:
-  OrderedSet<Nothing> learner_;
+  using Learner = OrderedSet<OneSet, Nothing>;
+
+  CalibrationSet& set() const { return learner_.sets().set(); }
+
+  void forecast(const ModelStep& step, double* out) const {
+    const auto [p0, p1] = set().predict(score(step.scores[0]), step.weight, step.time);
+    out[0] = p0;
+    out[1] = p1;
+    out[2] = merged(p0, p1);
+  }
+
+  Learner learner_;
 };
 
-// Columns of a batch, a row a step; `p` and so on get the predictions.
+// Columns of a batch, a row a step.
 struct ModelColumns {
   const std::uint8_t* kinds;
-  const double* scores;
-  const double* labels;
+  const double* scores;         // a row of the model's width each
+  const double* labels;         // numbers of classes
   const double* times;          // none if calibrators do not forget by time
   const std::int64_t* numbers;  // none if predictions change nothing
   const std::int64_t* moments;  // none if labels are not taught by age
   const std::int64_t* clocks;   // likewise
-  double* p0;
-  double* p1;
-  double* p;
+  double* forecasts;            // likewise; NaN where nothing is predicted
   std::int64_t* sizes;  // labels that each prediction rests on; of other steps those after it
 
-  ModelStep step(std::size_t row) const {
+  ModelStep step(std::size_t row, std::size_t width) const {
     return {kinds[row],
-            scores[row] + 0.0,  // -0.0 becomes 0.0
-            labels[row] == 1.0,
+            scores + row * width,
+            static_cast<std::int64_t>(labels[row]),
             kOne,
             times ? times[row] : std::nan(""),
             numbers ? numbers[row] : -1,
             moments ? moments[row] : 0,
             clocks ? clocks[row] : kNoClock};
+  }
+
+  ModelForecast forecast(std::size_t row, std::size_t width) const {
+    double* const values = forecasts + row * width;
+    std::fill_n(values, width, std::nan(""));
+    return {values};
   }
 };
 
@@ -135,14 +153,11 @@ inline std::optional<std::size_t> run_group(Model& model, std::span<const std::i
   if (model.total() > full - more) model.save(saved.emplace());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = static_cast<std::size_t>(rows[i]);
-    ModelForecast found;
-    if (!model.step(columns.step(row), found)) {
+    ModelForecast found = columns.forecast(row, model.forecast_width());
+    if (!model.step(columns.step(row, model.score_width()), found)) {
       if (saved) model.load(*saved);
       return i;
     }
-    columns.p0[row] = found.p0;
-    columns.p1[row] = found.p1;
-    columns.p[row] = found.p;
     columns.sizes[row] = columns.kinds[row] == kPredict ? found.labels : model.size();
   }
   return std::nullopt;

@@ -5,11 +5,9 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -18,7 +16,6 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,7 +34,8 @@ using Bytes = Column<const std::uint8_t>;
 using bindings::Read;
 using Integers = Column<const std::int64_t>;
 using Floats = Column<double>;
-using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Table = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 std::span<const std::int64_t> view(const Integers& column) {
   return {column.data(), column.size()};
@@ -57,20 +55,35 @@ void require_groups(std::size_t models, std::size_t rows, const Integers& order,
   if (!sound) throw nb::value_error("offsets do not part the rows");
 }
 
+// Every label is the number of a class.
+void require_labels(const Model& model, const Bytes& kinds, const Read& labels) {
+  const auto classes = static_cast<double>(model.classes());
+  for (std::size_t row = 0; row < kinds.size(); ++row) {
+    const double label = labels.data()[row];
+    const bool sound = kinds.data()[row] != kLearn || (label >= 0.0 && label < classes);
+    if (!sound) throw nb::value_error("a label is no number of a class");
+  }
+}
+
 std::optional<Refused> run(const std::vector<Model*>& models, const Integers& order,
-                           const Integers& offsets, const Bytes& kinds, const Read& scores,
-                           const Read& labels, const std::optional<Read>& times,
-                           const std::optional<Integers>& numbers,
+                           const Integers& offsets, const Bytes& kinds,
+                           const Table<const double>& scores, const Read& labels,
+                           const std::optional<Read>& times, const std::optional<Integers>& numbers,
                            const std::optional<Integers>& moments,
-                           const std::optional<Integers>& clocks, const Table& out,
+                           const std::optional<Integers>& clocks, const Table<double>& out,
                            const Column<std::int64_t>& sizes) {
   const std::size_t n = kinds.size();
   for (const std::size_t length :
-       {scores.size(), labels.size(), times ? times->size() : n, numbers ? numbers->size() : n,
-        moments ? moments->size() : n, clocks ? clocks->size() : n, out.shape(1), sizes.size()}) {
+       {scores.shape(0), labels.size(), times ? times->size() : n, numbers ? numbers->size() : n,
+        moments ? moments->size() : n, clocks ? clocks->size() : n, out.shape(0), sizes.size()}) {
     if (length != n) throw nb::value_error("columns differ in length");
   }
-  if (out.shape(0) != 3) throw nb::value_error("a forecast has three columns");
+  for (const Model* const model : models) {
+    if (scores.shape(1) != model->score_width() || out.shape(1) != model->forecast_width()) {
+      throw nb::value_error("columns differ in width");
+    }
+  }
+  if (!models.empty()) require_labels(*models.front(), kinds, labels);
   require_groups(models.size(), n, order, offsets);
   const ModelColumns columns{kinds.data(),
                              scores.data(),
@@ -80,23 +93,27 @@ std::optional<Refused> run(const std::vector<Model*>& models, const Integers& or
                              moments ? moments->data() : nullptr,
                              clocks ? clocks->data() : nullptr,
                              out.data(),
-                             out.data() + n,
-                             out.data() + 2 * n,
                              sizes.data()};
   const nb::gil_scoped_release unlocked;
   return run_models(models, view(order), view(offsets), columns);
 }
 
 // One step of one model: the forecast and the labels that it rests on; None if it is refused.
-using Stepped = std::pair<std::tuple<double, double, double>, std::int64_t>;
-std::optional<Stepped> step(Model& model, std::uint8_t kind, double score, double label,
-                            double time, std::int64_t number, std::int64_t moment,
+using Stepped = std::pair<std::vector<double>, std::int64_t>;
+std::optional<Stepped> step(Model& model, std::uint8_t kind, const std::vector<double>& scores,
+                            double label, double time, std::int64_t number, std::int64_t moment,
                             std::int64_t clock) {
-  ModelForecast found;
-  if (!model.step({kind, score + 0.0, label == 1.0, kOne, time, number, moment, clock}, found)) {
+  const auto classes = static_cast<double>(model.classes());
+  if (scores.size() != model.score_width()) throw nb::value_error("scores differ in number");
+  if (!(label >= 0.0 && label < classes)) throw nb::value_error("a label is no number of a class");
+  Stepped found{std::vector<double>(model.forecast_width()), 0};
+  ModelForecast out{found.first.data()};
+  const auto named = static_cast<std::int64_t>(label);
+  if (!model.step({kind, scores.data(), named, kOne, time, number, moment, clock}, out)) {
     return std::nullopt;
   }
-  return Stepped{{found.p0, found.p1, found.p}, found.labels};
+  found.second = out.labels;
+  return found;
 }
 
 using Blob = nb::ndarray<const std::uint8_t, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -148,8 +165,9 @@ void bind_models(nb::module_& module) {
       .def_prop_ro("size", &Model::size)
       .def_prop_ro("total", &Model::total)
       .def_prop_ro("last", &Model::last)
+      .def_prop_ro("forecast_width", &Model::forecast_width)
       .def("fresh", &Model::fresh)
-      .def("step", &step, "kind"_a, "score"_a, "label"_a, "time"_a, "number"_a, "moment"_a,
+      .def("step", &step, "kind"_a, "scores"_a, "label"_a, "time"_a, "number"_a, "moment"_a,
            "clock"_a)
       .def("save", [](Model& model) {
         std::string bytes;
@@ -160,7 +178,9 @@ void bind_models(nb::module_& module) {
       .def(
           "__init__",
           [](VennAbersModel* self, std::shared_ptr<CalibrationSet> held, std::int64_t wait,
-             std::int64_t age) { new (self) VennAbersModel(std::move(held), teaching(wait, age)); },
+             std::int64_t age) {
+            new (self) VennAbersModel(std::move(held), teaching(wait, age, 2));
+          },
           "held"_a, "wait"_a = std::int64_t{0}, "age"_a = std::int64_t{-1});
   module.def("run_models", &run, "models"_a, "order"_a, "offsets"_a, "kinds"_a, "scores"_a,
              "labels"_a, "times"_a.none(), "numbers"_a.none(), "moments"_a.none(),

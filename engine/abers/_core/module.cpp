@@ -22,8 +22,7 @@ using namespace nb::literals;
 
 namespace abers {
 
-void bind_aggregation(nb::module_& m);        // in aggregation_module.cpp
-void bind_class_aggregation(nb::module_& m);  // in class_aggregation_module.cpp
+void bind_elementary(nb::module_& m);         // in elementary_module.cpp
 void bind_distribution_pool(nb::module_& m);  // in distribution_pool_module.cpp
 void bind_exit_timer(nb::module_& m);         // in exit_timer_module.cpp
 void bind_pending_store(nb::module_& m);      // in pending_store_module.cpp
@@ -181,8 +180,7 @@ NB_MODULE(_core, m) {
   using abers::CalibrationSet;
   nb::set_leak_warnings(false);  // a calibrator in a global that outlives the module is no fault
   m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
-  abers::bind_aggregation(m);
-  abers::bind_class_aggregation(m);
+  abers::bind_elementary(m);
   abers::bind_distribution_pool(m);
   abers::bind_exit_timer(m);
   abers::bind_pending_store(m);

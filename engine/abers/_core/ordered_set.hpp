@@ -1,23 +1,20 @@
-// A calibration set that is taught in an order of its own; see
+// Calibration sets that are taught in an order of their own; see
 // tests/oracles/ordered_venn_abers.py.
 //
 // Invariant: `held_` has the labels that came and are not taught yet, and `held_weight_` the sum of
-// their weights. The set takes all of these: that is asked when they come.
+// their weights. The sets take all of these: that is asked when they come.
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "arithmetic.hpp"
-#include "calibration_set.hpp"
 #include "lanes.hpp"
+#include "model.hpp"
 #include "teaching_by_age.hpp"
 #include "teaching_order.hpp"
 
@@ -25,10 +22,10 @@ namespace abers {
 
 using Teaching = std::variant<TeachingOrder, TeachingByAge>;
 
-// The order of teaching until labels of both classes came by their `wait` in predictions, or where
+// The order of teaching until labels of two classes came by their `wait` in predictions, or where
 // `age` is 0 or more when observations are so old.
-inline Teaching teaching(std::int64_t wait, std::int64_t age) {
-  if (age < 0) return TeachingOrder(wait);
+inline Teaching teaching(std::int64_t wait, std::int64_t age, std::size_t classes) {
+  if (age < 0) return TeachingOrder(wait, classes);
   return TeachingByAge(age);
 }
 
@@ -42,33 +39,39 @@ inline Teaching fresh(const Teaching& teaching) {
   return std::visit([](const auto& one) -> Teaching { return one.fresh(); }, teaching);
 }
 
-// A label to be taught, and what the observation kept for that.
-template <class Kept>
+// A label to be taught, and what the observation gave to the sets and kept for the rest.
+template <class Given, class Kept>
 struct Lesson {
-  double score;
-  bool label;
+  Given given{};
+  std::uint32_t label = 0;
   std::int64_t weight = kOne;
   double time = std::nan("");  // NaN for none
   Kept kept{};
 };
 
-template <class Kept>
+// `Sets` say what of the scores they learn, and learn that; see calibration_sets.hpp.
+template <class Sets, class Kept>
 class OrderedSet {
  public:
-  using Held = std::unordered_map<std::int64_t, Lesson<Kept>, MixedBits>;
+  using Lesson = abers::Lesson<typename Sets::Given, Kept>;
+  using Held = std::unordered_map<std::int64_t, Lesson, MixedBits>;
 
-  OrderedSet(std::shared_ptr<CalibrationSet> set, Teaching order)
-      : set_(std::move(set)), order_(std::move(order)) {}
+  OrderedSet(Sets sets, Teaching order) : sets_(std::move(sets)), order_(std::move(order)) {}
 
-  CalibrationSet& set() const { return *set_; }
-  const std::shared_ptr<CalibrationSet>& shared_set() const { return set_; }
+  const Sets& sets() const { return sets_; }
   const Held& held() const { return held_; }
   const Teaching& order() const { return order_; }
-  std::int64_t total() const { return set_->total() + held_weight_; }
+  std::int64_t total() const { return sets_.total() + held_weight_; }
 
-  bool takes(std::int64_t weight, double time) const {
-    return set_->takes(weight + held_weight_, time);
+  Lesson lesson(const ModelStep& step, Kept kept) const {
+    return {sets_.given(step), static_cast<std::uint32_t>(step.label), step.weight, step.time,
+            std::move(kept)};
   }
+
+  bool takes(const ModelStep& step) const { return sets_.takes(step, step.weight + held_weight_); }
+
+  // Teaches the sets alone, at once.
+  void learn(const ModelStep& step) { sets_.learn(lesson(step, {})); }
 
   bool waits(std::int64_t number) const {
     return std::visit([&](const auto& one) { return one.waits(number); }, order_);
@@ -79,7 +82,7 @@ class OrderedSet {
     return std::visit([](const auto& one) { return one.one_sided(); }, order_);
   }
 
-  // The rest calls `taught` with each lesson that is due, when the set has learned it.
+  // The rest calls `taught` with each lesson that is due, when the sets have learned it.
 
   // An observation was predicted; the numbers of these ascend.
   template <class Learn>
@@ -90,10 +93,11 @@ class OrderedSet {
 
   // The label of a waiting observation came.
   template <class Learn>
-  void label(std::int64_t number, const Lesson<Kept>& lesson, const Learn& taught) {
-    held_.emplace(number, lesson);
+  void label(std::int64_t number, Lesson lesson, const Learn& taught) {
+    const std::size_t label = lesson.label;
     held_weight_ += lesson.weight;
-    std::visit([&](auto& one) { one.label(number, lesson.label, due_); }, order_);
+    held_.emplace(number, std::move(lesson));
+    std::visit([&](auto& one) { one.label(number, label, due_); }, order_);
     teach(taught);
   }
 
@@ -111,6 +115,13 @@ class OrderedSet {
     teach(taught);
   }
 
+  // There is one class more, with a set of its own; no label may wait to be taught.
+  template <class Set>
+  void grow(Set set) {
+    sets_.grow(std::move(set));
+    std::visit([](auto& one) { one.grow(); }, order_);
+  }
+
   void load(Teaching order, Held held) {
     order_ = std::move(order);
     held_ = std::move(held);
@@ -121,10 +132,10 @@ class OrderedSet {
  private:
   template <class Learn>
   void teach(const Learn& taught) {
-    for (const Taught& one : due_) {
-      const auto at = held_.find(one.number);
-      const Lesson<Kept>& lesson = at->second;
-      set_->learn(lesson.score, lesson.label, lesson.weight, lesson.time);
+    for (const std::int64_t number : due_) {
+      const auto at = held_.find(number);
+      const Lesson& lesson = at->second;
+      sets_.learn(lesson);
       taught(lesson);
       held_weight_ -= lesson.weight;
       held_.erase(at);
@@ -132,11 +143,11 @@ class OrderedSet {
     due_.clear();
   }
 
-  std::shared_ptr<CalibrationSet> set_;
+  Sets sets_;
   Teaching order_;
   Held held_;
   std::int64_t held_weight_ = 0;
-  std::vector<Taught> due_;  // scratch of one call
+  Taught due_;  // scratch of one call
 };
 
 }  // namespace abers

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,54 +17,57 @@
 
 namespace abers {
 
-// What a calibrator keeps of an observation that needs no more than its score.
+// What a calibrator keeps of an observation that needs no more than its scores.
 using Nothing = std::array<double, 0>;
 
-template <class Kept>
-void save_order(std::string& bytes, const OrderedSet<Kept>& learner) {
+template <class Sets, class Kept>
+void save_order(std::string& bytes, const OrderedSet<Sets, Kept>& learner) {
   std::vector<std::int64_t> numbers;
   for (const auto& [number, lesson] : learner.held()) numbers.push_back(number);
   std::sort(numbers.begin(), numbers.end());
   append_piece(bytes, std::visit([](const auto& one) { return one.save(); }, learner.order()));
   for (const std::int64_t number : numbers) {
-    const Lesson<Kept>& lesson = learner.held().at(number);
+    const auto& lesson = learner.held().at(number);
     append(bytes, number);
-    append(bytes, lesson.score);
-    append(bytes, static_cast<std::uint8_t>(lesson.label));
+    for (const double one : lesson.given) append(bytes, one);
+    append(bytes, static_cast<typename Sets::Label>(lesson.label));
     append(bytes, lesson.weight);
     append(bytes, lesson.time);
     for (const double one : lesson.kept) append(bytes, one);
   }
 }
 
-// Takes over what `save_order` wrote; `check` refuses what no observation keeps.
-template <class Kept, class Check>
-void load_order(OrderedSet<Kept>& learner, std::string_view bytes, const Check& check) {
+// Takes over what `save_order` wrote. Lessons have the lengths of a blank one; `check` refuses what
+// no observation keeps.
+template <class Sets, class Kept, class Check>
+void load_order(OrderedSet<Sets, Kept>& learner, std::string_view bytes,
+                const typename OrderedSet<Sets, Kept>::Lesson& blank, const Check& check) {
   SavedReader reader(bytes);
   Teaching order = fresh(learner.order());
-  const std::vector<Taught> holding = std::visit(
+  const std::vector<std::int64_t> holding = std::visit(
       [&](auto& one) {
         one.load(reader.piece());
         return one.holding();
       },
       order);
   auto next = holding.begin();
-  typename OrderedSet<Kept>::Held held;
+  typename OrderedSet<Sets, Kept>::Held held;
   while (!reader.done()) {
     const auto number = reader.take<std::int64_t>();
-    Lesson<Kept> lesson;
-    lesson.score = reader.take<double>();
-    const auto label = reader.take<std::uint8_t>();
+    auto lesson = blank;
+    for (double& one : lesson.given) one = reader.take<double>();
+    lesson.label = reader.take<typename Sets::Label>();
     lesson.weight = reader.take<std::int64_t>();
     lesson.time = reader.take<double>();
     for (double& one : lesson.kept) one = reader.take<double>();
-    require_saved(label <= 1 && lesson.weight > 0 && std::isfinite(lesson.score), "labels");
-    lesson.label = label == 1;
-    require_saved(next != holding.end() && next->number == number && next->label == lesson.label,
-                  "labels");
+    const bool finite =
+        std::ranges::all_of(lesson.given, [](double score) { return std::isfinite(score); });
+    require_saved(finite && lesson.label < learner.sets().classes() && lesson.weight > 0, "labels");
+    require_saved(learner.sets().may_give(lesson.given), "labels");
+    require_saved(next != holding.end() && *next == number, "labels");
     ++next;
     check(lesson.kept);
-    held.emplace(number, lesson);
+    held.emplace(number, std::move(lesson));
   }
   require_saved(next == holding.end(), "labels");
   learner.load(std::move(order), std::move(held));

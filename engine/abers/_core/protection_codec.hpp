@@ -1,10 +1,11 @@
 // The saved form of protected calibrators: a header, a byte string for each column of the mixture,
-// the order of teaching with the labels that it holds back, and the set under a seal.
+// the order of teaching with the labels that it holds back, and each set under a seal.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,7 +63,8 @@ inline Header load(std::string_view bytes) {
 }  // namespace protection_codec
 
 // Checks that what holds a lane is what the order of teaching waits for.
-inline void Protection::require_order() const {
+template <class Sets>
+void Protection<Sets>::require_order() const {
   const Lanes& lanes = mixture_.lanes();
   const Teaching& order = learner_.order();
   require_saved(last_number(order) == lanes.moment() - 1, "counts of predictions");
@@ -70,8 +72,9 @@ inline void Protection::require_order() const {
                 "rows that wait");
 }
 
-// All but the set.
-inline void Protection::save_head(std::string& bytes) {
+// All but the sets.
+template <class Sets>
+void Protection<Sets>::save_head(std::string& bytes) {
   const Lanes& lanes = mixture_.lanes();
   const MixtureCounts counts{lanes.moment(), mixture_.labels(), mixture_.taught(),
                              static_cast<std::int64_t>(lanes.most())};
@@ -82,47 +85,64 @@ inline void Protection::save_head(std::string& bytes) {
 }
 
 // Room comes first: where bytes must move, they take memory twice.
-inline void Protection::save(std::string& bytes) {
-  constexpr std::size_t lane = (Methods::kCount + Methods::kKept + 5) * sizeof(double);
-  constexpr std::size_t lesson = (Methods::kKept + 5) * sizeof(double), label = 24, rest = 8192;
+template <class Sets>
+void Protection<Sets>::save(std::string& bytes) {
+  const std::size_t kept = mixture_.lanes().kept_size();
+  const std::size_t lane = (mixture_.experts() + kept + 5) * sizeof(double);
+  const std::size_t lesson = (score_width() + kept + 5) * sizeof(double), label = 24, rest = 8192;
   const auto labels = static_cast<std::size_t>(size());
   bytes.reserve(bytes.size() + mixture_.lanes().size() * lane + learner_.held().size() * lesson +
                 labels * label + rest);
   save_head(bytes);
-  append_written(bytes,
-                 [&] { append_sealed(bytes, kSetMagic, [&] { bytes.append(save_set(set())); }); });
+  for (const SharedSet& set : sets().sets()) {
+    append_written(bytes,
+                   [&] { append_sealed(bytes, kSetMagic, [&] { bytes.append(save_set(*set)); }); });
+  }
 }
 
 // The calibrator that `save` wrote, of any options but for the order of teaching, which is given
-// empty; std::invalid_argument for other bytes.
-inline std::unique_ptr<Protection> Protection::loaded(std::string_view payload, Teaching empty) {
+// empty, or is that by default; std::invalid_argument for other bytes.
+template <class Sets>
+std::unique_ptr<Protection<Sets>> Protection<Sets>::loaded(std::string_view payload,
+                                                           std::optional<Teaching> empty) {
   SavedReader reader(payload);
   const protection_codec::Header header = protection_codec::load(reader.piece());
   MixturePieces pieces;
   for (std::string_view& one : pieces) one = reader.piece();
   const std::string_view order = reader.piece();
-  std::shared_ptr<CalibrationSet> set = load_set(unsealed(kSetMagic, reader.piece()));
-  require_saved(reader.done(), "form");
-  auto found = std::make_unique<Protection>(std::move(set), static_cast<Scores>(header.scores),
-                                            header.raw_weight, std::move(empty));
-  load_mixture(found->mixture_, pieces, header.counts);
-  load_order(found->learner_, order, [&](const Protection::Kept& kept) {
-    require_saved(mixture_codec::are_forecasts(found->mixture_, kept.data()), "forecasts");
+  SharedSets held;
+  while (!reader.done()) {
+    held.push_back(load_set(unsealed(kSetMagic, reader.piece())));
+    require_same_rule(*held.front(), *held.back());
+  }
+  Sets sets(std::move(held));
+  if (!empty) empty = TeachingOrder(0, sets.classes());
+  auto found = std::make_unique<Protection>(std::move(sets), static_cast<Scores>(header.scores),
+                                            header.raw_weight, std::move(*empty));
+  Pool& mixture = found->mixture_;
+  load_mixture(mixture, pieces, header.counts);
+  typename Learner::Lesson blank;
+  blank.given = found->sets().blank();
+  blank.kept = mixture.methods().blank();
+  load_order(found->learner_, order, blank, [&](const Kept& kept) {
+    require_saved(mixture_codec::are_kept(mixture, kept.data()), "forecasts");
   });
   found->positives_ = header.positives;
   found->require_order();
   std::string head;
   head.reserve(payload.size());
   found->save_head(head);
-  require_saved(payload.starts_with(head), "form");  // the set checks its own
+  require_saved(payload.starts_with(head), "form");  // the sets check their own
   return found;
 }
 
-inline void Protection::load(std::string_view payload) {
+template <class Sets>
+void Protection<Sets>::load(std::string_view payload) {
   std::unique_ptr<Protection> found = loaded(payload, abers::fresh(learner_.order()));
   require_saved(found->scores_ == scores_, "other scores");
   require_saved(found->raw_weight() == raw_weight(), "another raw_weight");
-  require_same_rule(set(), found->set());
+  require_saved(found->score_width() == score_width(), "another number of scores");
+  require_same_rule(*sets().sets().front(), *found->sets().sets().front());
   *this = std::move(*found);
 }
 

@@ -31,7 +31,7 @@ class TeachingByAge {
   }
 
   // A row was predicted; numbers ascend, times need not.
-  void predict(std::int64_t number, std::vector<Taught>&, std::int64_t time) {
+  void predict(std::int64_t number, Taught&, std::int64_t time) {
     if (number <= last_) throw std::invalid_argument("numbers of rows must ascend");
     if (time <= -kFar || time >= kFar) throw std::invalid_argument("a time is too far from 0");
     rows_.push({number, time});
@@ -41,15 +41,15 @@ class TeachingByAge {
 
   // The label of a waiting row came: it is taught now if the row is old enough. False if the row
   // does not wait; then nothing changes.
-  bool label(std::int64_t number, bool label, std::vector<Taught>& due) {
+  bool label(std::int64_t number, std::size_t, Taught& due) {
     const std::size_t at = rows_.find(number);
     if (at == rows_.size()) return false;
     if (old(rows_[at].time)) {
       make_room(due, 1);
-      due.push_back({number, label});
+      due.push_back(number);
     } else {
       make_room(held_, 1);
-      held_.push_back({rows_[at].time, number, label});
+      held_.push_back({rows_[at].time, number});
       std::push_heap(held_.begin(), held_.end(), std::greater<>());
     }
     end(at);
@@ -57,18 +57,18 @@ class TeachingByAge {
   }
 
   // The row waits no longer, and has no label. Nothing changes if it does not wait.
-  void expire(std::int64_t number, std::vector<Taught>&) {
+  void expire(std::int64_t number, Taught&) {
     const std::size_t at = rows_.find(number);
     if (at < rows_.size()) end(at);
   }
 
   // The clock moved, never back: appends the labels of rows that are now old enough, the earliest
   // first. Labels of the same moment come before, so that all are taught in the order of rows.
-  void advance(std::int64_t clock, std::vector<Taught>& due) {
+  void advance(std::int64_t clock, Taught& due) {
     clock_ = std::max(clock_, clock);
     while (!held_.empty() && old(held_.front().time)) {
       make_room(due, 1);
-      due.push_back({held_.front().number, held_.front().label});
+      due.push_back(held_.front().number);
       std::pop_heap(held_.begin(), held_.end(), std::greater<>());
       held_.pop_back();
     }
@@ -88,11 +88,10 @@ class TeachingByAge {
   }
 
   // The labels that came and are not taught yet, by number.
-  std::vector<Taught> holding() const {
-    std::vector<Taught> found;
-    for (const Held& one : held_) found.push_back({one.number, one.label});
-    std::sort(found.begin(), found.end(),
-              [](const Taught& a, const Taught& b) { return a.number < b.number; });
+  std::vector<std::int64_t> holding() const {
+    std::vector<std::int64_t> found;
+    for (const Held& one : held_) found.push_back(one.number);
+    std::sort(found.begin(), found.end());
     return found;
   }
 
@@ -104,6 +103,7 @@ class TeachingByAge {
   std::size_t held() const { return held_.size(); }  // labels that came and are not taught yet
 
   bool one_sided() const { return false; }  // that is for `TeachingOrder`
+  void grow() {}                            // likewise
 
   std::size_t bytes() const {
     return sizeof(*this) + rows_.bytes() + held_.capacity() * sizeof(Held);
@@ -126,7 +126,6 @@ class TeachingByAge {
     for (const Held& one : sorted) {
       append(bytes, one.time);
       append(bytes, one.number);
-      append(bytes, static_cast<std::uint8_t>(one.label));
     }
     return bytes;
   }
@@ -149,12 +148,10 @@ class TeachingByAge {
     std::vector<std::int64_t> numbers;
     for (auto left = saved.take<std::uint64_t>(); left > 0; --left) {
       const auto time = saved.take<std::int64_t>(), number = saved.take<std::int64_t>();
-      const auto label = saved.take<std::uint8_t>();
       require_saved(-kFar < time && time < kFar && !loaded.old(time), "time of a label");
       require_saved(0 <= number && number <= loaded.last_ && !loaded.waits(number),
                     "number of a label");
-      require_saved(label <= 1, "a label");
-      const Held one{time, number, label != 0};
+      const Held one{time, number};
       require_saved(loaded.held_.empty() || loaded.held_.back() < one, "order of labels");
       loaded.held_.push_back(one);  // ascending, so a heap
       numbers.push_back(number);
@@ -177,7 +174,6 @@ class TeachingByAge {
 
   struct Held {
     std::int64_t time, number;
-    bool label;
 
     auto operator<=>(const Held&) const = default;
   };

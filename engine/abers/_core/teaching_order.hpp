@@ -3,7 +3,7 @@
 // Each row has a position, the count of predictions before it, and an age, that of predictions
 // after it; the age at which its label comes is its delay. In the order of prediction a label
 // waits until all earlier rows are done with: taught, expired or passed, which is older than the
-// cap, nearly the longest delay of either class, by what it takes to see that labels are missing.
+// cap, nearly the longest delay of any class, by what it takes to see that labels are missing.
 // A label of a passed row is taught at once. Where delays differ, but say nothing of labels, all
 // labels are taught as they come. While more labels than usual are missing, no row is passed that
 // is not very old, and the order is that of prediction.
@@ -15,10 +15,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -32,35 +32,38 @@
 
 namespace abers {
 
-struct Taught {
-  std::int64_t number;
-  bool label;
-};
+// Rows that are taught, by number, in order.
+using Taught = std::vector<std::int64_t>;
 
 class TeachingOrder {
  public:
-  static constexpr std::int64_t kWait = 4096;       // the cap until both classes came, by default
+  static constexpr std::int64_t kWait = 4096;       // the cap until two classes came, by default
   static constexpr std::int64_t kOldest = 1 << 17;  // beyond which, or the wait, all are passed
   static constexpr std::int64_t kSettled = 8192;    // rows until it is known how many never come
-  static constexpr std::int64_t kLabels = 50;       // of each class, before the order of arrival
-  // That order is for logarithms of delays with so large a deviation, with means so near in
-  // deviations, and with variances so near in ratio. Equal delays gain nothing by it, and equal
+  static constexpr std::int64_t kLabels = 50;       // of each class that came, before that order
+  // The order of arrival is for logarithms of delays with so large a deviation, with means so near
+  // in deviations, and with variances so near in ratio. Equal delays gain nothing by it, and equal
   // means with unequal variances tell the label.
   static constexpr double kSpread = 0.25, kApart = 0.5, kUnequal = 2.0;
 
   // Rows are passed so many notes after their own that a stall is seen before it has misled: as
   // many as have so many labels of the rarer class, but not more.
   static constexpr double kRareLabels = 5.0, kMostNotes = 256.0;
-  static constexpr double kRarer = 1.0 / 3.0;  // share of that class until both came
+  static constexpr double kRarer = 1.0 / 3.0;  // share of that class until two came
 
-  // `wait` is the cap, in predictions, until both classes came.
-  explicit TeachingOrder(std::int64_t wait = 0) : wait_(wait == 0 ? kWait : wait) {
+  // `wait` is the cap, in predictions, until labels of two classes came.
+  explicit TeachingOrder(std::int64_t wait = 0, std::size_t classes = 2)
+      : wait_(wait == 0 ? kWait : wait), delays_(classes) {
     if (wait < 0) throw std::invalid_argument("the wait must not be negative");
+    weigh();
   }
+
+  // A class more; no label of it came yet.
+  void grow() { delays_.emplace_back(); }
 
   // A row was predicted; numbers ascend. Appends the rows that are taught now, as all that follow.
   // The time is for `TeachingByAge`, which has the same face.
-  void predict(std::int64_t number, std::vector<Taught>& due, std::int64_t = 0) {
+  void predict(std::int64_t number, Taught& due, std::int64_t = 0) {
     if (number <= last_) throw std::invalid_argument("numbers of rows must ascend");
     make_room(due, held_);
     rows_.push(Row::of(number, predictions_, kWaits));
@@ -76,18 +79,18 @@ class TeachingOrder {
   }
 
   // The label of a waiting row came. False if the row does not wait; then nothing changes.
-  bool label(std::int64_t number, bool label, std::vector<Taught>& due) {
+  bool label(std::int64_t number, std::size_t label, Taught& due) {
     const std::size_t at = rows_.find(number);
     if (at == rows_.size() || rows_[at].state() != kWaits) return false;
     make_room(due, held_ + 1);
     const std::int64_t position = rows_[at].position();
     delays_[label].add(predictions_ - 1 - position);
-    by_arrival_ = says_nothing();
+    weigh();
     if (position < passed_ || (held_ == 0 && at_once())) {
-      due.push_back({number, label});
+      due.push_back(number);
       end(at);
     } else {
-      rows_[at].become(label ? kPositive : kNegative);
+      rows_[at].become(kHeld);
       ++held_;
     }
     teach(due);
@@ -95,7 +98,7 @@ class TeachingOrder {
   }
 
   // The row waits no longer, and has no label. Nothing changes if it does not wait.
-  void expire(std::int64_t number, std::vector<Taught>& due) {
+  void expire(std::int64_t number, Taught& due) {
     const std::size_t at = rows_.find(number);
     if (at == rows_.size() || rows_[at].state() != kWaits) return;
     make_room(due, held_);
@@ -108,7 +111,7 @@ class TeachingOrder {
     teach(due);
   }
 
-  void advance(std::int64_t, std::vector<Taught>&) {}  // the clock is for `TeachingByAge`
+  void advance(std::int64_t, Taught&) {}  // the clock is for `TeachingByAge`
 
   // Whether a row was predicted and its label has neither come nor expired.
   bool waits(std::int64_t number) const {
@@ -126,10 +129,10 @@ class TeachingOrder {
   }
 
   // The labels that came and are not taught yet, by number.
-  std::vector<Taught> holding() const {
-    std::vector<Taught> found;
+  std::vector<std::int64_t> holding() const {
+    std::vector<std::int64_t> found;
     for (const Row& row : rows_) {
-      if (row.held()) found.push_back({row.number, row.state() == kPositive});
+      if (row.state() == kHeld) found.push_back(row.number);
     }
     return found;
   }
@@ -137,25 +140,24 @@ class TeachingOrder {
   std::int64_t last() const { return last_; }  // number of the last row, -1 before the first
 
   // An empty one with the same wait.
-  TeachingOrder fresh() const { return TeachingOrder(wait_); }
+  TeachingOrder fresh() const { return TeachingOrder(wait_, delays_.size()); }
 
   std::size_t held() const { return held_; }  // labels that came and are not taught yet
 
   // The age beyond which rows are passed. By class, or a rare late class would be cut off.
-  std::int64_t cap() const {
-    if (!both_came()) return wait_;
-    return std::max(delays_[0].quantile(), delays_[1].quantile());
-  }
+  std::int64_t cap() const { return cap_; }
 
   bool stalled() const { return missing_.stalled(); }
 
   // Whether labels that come may be of one class more often than they should be.
-  bool one_sided() const { return stalled() || !both_came(); }
+  bool one_sided() const { return stalled() || !several_; }
 
   // Whether delays say nothing of labels, so that these are taught as they come, but in a stall.
   bool by_arrival() const { return by_arrival_; }
 
-  std::size_t bytes() const { return sizeof(*this) + rows_.bytes(); }
+  std::size_t bytes() const {
+    return sizeof(*this) + rows_.bytes() + delays_.capacity() * sizeof(ClassDelays);
+  }
 
   // Equal histories give equal bytes.
   std::string save() const {
@@ -175,7 +177,7 @@ class TeachingOrder {
 
   // Takes over what `save` wrote for the same wait.
   void load(std::string_view bytes) {
-    TeachingOrder loaded(wait_);
+    TeachingOrder loaded = fresh();
     SavedReader saved(bytes);
     for (std::int64_t* const one :
          {&loaded.predictions_, &loaded.last_, &loaded.noted_, &loaded.passed_}) {
@@ -186,7 +188,7 @@ class TeachingOrder {
     loaded.expired_ = expired != 0;
     loaded.missing_ = MissingLabels::load(saved);
     for (ClassDelays& delays : loaded.delays_) delays = ClassDelays::load(saved);
-    loaded.by_arrival_ = loaded.says_nothing();
+    loaded.weigh();
     loaded.alive_ = saved.take<std::uint64_t>();
     for (std::size_t i = 0; i < loaded.alive_; ++i) {
       const auto number = saved.take<std::int64_t>();
@@ -198,47 +200,65 @@ class TeachingOrder {
   }
 
  private:
-  enum State : std::uint8_t { kDone, kWaits, kNegative, kPositive, kExpired };
+  enum State : std::uint8_t { kDone, kWaits, kHeld, kExpired };
 
   struct Row {
     std::int64_t number;
     std::int64_t placed;  // kStates * position + state
 
-    static constexpr std::int64_t kStates = 8;
+    static constexpr std::int64_t kStates = 4;
     static Row of(std::int64_t number, std::int64_t position, State state) {
       return {number, kStates * position + state};
     }
     std::int64_t position() const { return placed / kStates; }
     State state() const { return static_cast<State>(placed % kStates); }
     bool alive() const { return state() != kDone; }
-    bool held() const { return state() == kNegative || state() == kPositive; }
+    bool held() const { return state() == kHeld; }
     void become(State state) { *this = of(number, position(), state); }
   };
 
-  bool both_came() const { return delays_[0].labels() > 0 && delays_[1].labels() > 0; }
-
-  double rarer() const {
-    if (!both_came()) return kRarer;
-    const auto zeros = static_cast<double>(delays_[0].labels());
-    const auto ones = static_cast<double>(delays_[1].labels());
-    return std::min(zeros, ones) / (zeros + ones);
+  // Renews what follows from the delays of the classes that came.
+  void weigh() {
+    std::int64_t all = 0, fewest = kMaxCount, longest = 0;
+    std::size_t came = 0;
+    for (const ClassDelays& one : delays_) {
+      if (one.labels() == 0) continue;
+      ++came;
+      all += one.labels();
+      fewest = std::min(fewest, one.labels());
+      longest = std::max(longest, one.quantile());
+    }
+    several_ = came > 1;
+    cap_ = several_ ? longest : wait_;
+    rarer_ = several_ ? static_cast<double>(fewest) / static_cast<double>(all) : kRarer;
+    by_arrival_ = several_ && fewest >= kLabels && says_nothing();
   }
 
   std::int64_t probation() const {
-    return static_cast<std::int64_t>(std::min(kRareLabels / rarer(), kMostNotes));
+    return static_cast<std::int64_t>(std::min(kRareLabels / rarer_, kMostNotes));
   }
 
+  // Of the classes that came.
   bool says_nothing() const {
-    if (std::min(delays_[0].labels(), delays_[1].labels()) < kLabels) return false;
-    const double zero = delays_[0].variance(), one = delays_[1].variance();
-    const double deviation = std::sqrt((zero + one) / 2.0);
-    return deviation >= kSpread && std::max(zero, one) <= kUnequal * std::min(zero, one) &&
-           std::abs(delays_[0].mean() - delays_[1].mean()) <= kApart * deviation;
+    double variances = 0.0, count = 0.0;
+    double low = std::numeric_limits<double>::infinity(), least = low, high = 0.0, most = 0.0;
+    for (const ClassDelays& one : delays_) {
+      if (one.labels() == 0) continue;
+      const double mean = one.mean(), variance = one.variance();
+      low = std::min(low, mean);
+      high = std::max(high, mean);
+      least = std::min(least, variance);
+      most = std::max(most, variance);
+      variances += variance;
+      count += 1.0;
+    }
+    const double deviation = std::sqrt(variances / count);
+    return deviation >= kSpread && most <= kUnequal * least && high - low <= kApart * deviation;
   }
 
-  // Whether it is known how many labels never come, for labels of both classes came, and a row is
+  // Whether it is known how many labels never come, for labels of two classes came, and a row is
   // old enough, or one expired. Before, a label that is missing may be one that is late.
-  bool settled() const { return both_came() && (expired_ || predictions_ > kSettled); }
+  bool settled() const { return several_ && (expired_ || predictions_ > kSettled); }
 
   bool at_once() const { return by_arrival_ && !stalled(); }
 
@@ -250,8 +270,8 @@ class TeachingOrder {
     --alive_;
   }
 
-  void teach_held(std::size_t at, std::vector<Taught>& due) {
-    due.push_back({rows_[at].number, rows_[at].state() == kPositive});
+  void teach_held(std::size_t at, Taught& due) {
+    due.push_back(rows_[at].number);
     --held_;
     end(at);
   }
@@ -265,11 +285,11 @@ class TeachingOrder {
       if (state == kExpired) end(noting_);
       ++noting_;
     }
-    missing_.note(missing, both_came(), settled(), rarer());
+    missing_.note(missing, several_, settled(), rarer_);
   }
 
   // Restores the invariants of `head_`, and drops dead rows.
-  void teach(std::vector<Taught>& due) {
+  void teach(Taught& due) {
     for (; head_ < rows_.size(); ++head_) {
       const Row& row = rows_[head_];
       if (row.state() == kWaits && row.position() >= passed_) break;
@@ -285,7 +305,8 @@ class TeachingOrder {
 
   // Checks what was loaded, and finds the places of its rows.
   void check() {
-    const std::int64_t labels = delays_[0].labels() + delays_[1].labels();
+    std::int64_t labels = 0;
+    for (const ClassDelays& one : delays_) labels += one.labels();
     require_saved(0 <= predictions_ && predictions_ <= kMaxCount, "count of predictions");
     require_saved(predictions_ == 0 ? last_ == -1 : predictions_ - 1 <= last_, "last number");
     require_saved(0 <= passed_ && passed_ <= noted_ && noted_ <= predictions_, "passed rows");
@@ -320,8 +341,12 @@ class TeachingOrder {
   std::int64_t noted_ = 0;   // positions below were noted
   std::int64_t passed_ = 0;  // positions below are passed
   MissingLabels missing_;
-  std::array<ClassDelays, 2> delays_;
-  bool by_arrival_ = false;
+  std::vector<ClassDelays> delays_;  // by class
+  // What follows from these: whether labels of two classes came, the cap, the share of the rarest
+  // class that came, and whether delays say nothing of labels.
+  bool several_ = false, by_arrival_ = false;
+  std::int64_t cap_ = 0;
+  double rarer_ = kRarer;
   bool expired_ = false;  // whether any row did
   WaitingRows<Row> rows_;
   std::size_t alive_ = 0, held_ = 0;   // rows

@@ -1,7 +1,6 @@
 // Python's way into the order in which labels teach; see tests/oracles/teaching_order.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
@@ -18,23 +17,18 @@ using namespace nb::literals;
 namespace abers {
 namespace {
 
-using Due = std::vector<std::pair<std::int64_t, bool>>;
-
 // What a call appends to an empty list.
 template <class Call>
-Due due(const Call& call) {
-  std::vector<Taught> taught;
+Taught due(const Call& call) {
+  Taught taught;
   call(taught);
-  Due found;
-  found.reserve(taught.size());
-  for (const Taught& one : taught) found.emplace_back(one.number, one.label);
-  return found;
+  return taught;
 }
 
 template <class Order>
-std::optional<Due> label(Order& order, std::int64_t number, bool label) {
+std::optional<Taught> label(Order& order, std::int64_t number, std::size_t label) {
   bool known = false;
-  Due found = due([&](std::vector<Taught>& all) { known = order.label(number, label, all); });
+  Taught found = due([&](Taught& all) { known = order.label(number, label, all); });
   return known ? std::optional(std::move(found)) : std::nullopt;
 }
 
@@ -44,7 +38,7 @@ void bind_face(nb::class_<Order>& type) {
       .def(
           "expire",
           [](Order& order, std::int64_t number) {
-            return due([&](std::vector<Taught>& all) { order.expire(number, all); });
+            return due([&](Taught& all) { order.expire(number, all); });
           },
           "number"_a)
       .def("waits", &Order::waits, "number"_a)
@@ -59,11 +53,11 @@ void bind_face(nb::class_<Order>& type) {
 
 void bind_teaching_order(nb::module_& module) {
   auto order = nb::class_<TeachingOrder>(module, "TeachingOrder");
-  order.def(nb::init<std::int64_t>(), "wait"_a = 0)
+  order.def(nb::init<std::int64_t, std::size_t>(), "wait"_a = 0, "classes"_a = 2)
       .def(
           "predict",
           [](TeachingOrder& one, std::int64_t number) {
-            return due([&](std::vector<Taught>& all) { one.predict(number, all); });
+            return due([&](Taught& all) { one.predict(number, all); });
           },
           "number"_a)
       .def_prop_ro("cap", &TeachingOrder::cap)
@@ -75,13 +69,13 @@ void bind_teaching_order(nb::module_& module) {
       .def(
           "predict",
           [](TeachingByAge& one, std::int64_t number, std::int64_t time) {
-            return due([&](std::vector<Taught>& all) { one.predict(number, all, time); });
+            return due([&](Taught& all) { one.predict(number, all, time); });
           },
           "number"_a, "time"_a)
       .def(
           "advance",
           [](TeachingByAge& one, std::int64_t clock) {
-            return due([&](std::vector<Taught>& all) { one.advance(clock, all); });
+            return due([&](Taught& all) { one.advance(clock, all); });
           },
           "clock"_a);
   bind_face(age);

@@ -6,6 +6,7 @@ machine. Without ids, labels go to the folds in turn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fold_of", "fold_of_id", "fold_of_rows", "score_columns", "score_row"]
 
+_FLOATS = {float}
 _DIGEST = 8  # bytes of blake2b that are read as a number, little-endian
 
 
@@ -73,6 +75,14 @@ def fold_of_rows(
 
 def score_row(scores: object, folds: int) -> list[float]:
     """Check the scores of one observation, one by each of the K learners."""
+    if (
+        isinstance(scores, list | tuple)
+        and len(scores) == folds
+        and {*map(type, scores)} == _FLOATS
+    ):
+        row = [score + 0.0 for score in scores]  # -0.0 becomes 0.0
+        if math.isfinite(sum(row)):  # so all of them are
+            return row
     given = list(scores) if isinstance(scores, Iterable) else [scores]
     if len(given) != folds:
         msg = f"scores has {len(given)} values; give one by each of the {folds} learners"

@@ -20,17 +20,12 @@ __all__ = [
     "brier_merge",
     "clamped",
     "clamped_number",
-    "drawn",
     "log_merge",
     "log_merged",
-    "shrunk",
-    "shrunk_merge",
 ]
 
 _MIN_PROBABILITY = 2.0**-53
 _MAX_PROBABILITY = 1.0 - 2.0**-53
-_SHRINK = 30.0  # observations that the raw score counts as
-_NARROWEST = 1e-9
 
 
 def log_merge(p0: Floats, p1: Floats) -> Floats:
@@ -75,42 +70,6 @@ def brier_merge(p0: Floats, p1: Floats) -> Floats:
     """
     mean = (p0 + p1) / 2.0
     return clamped(mean + (p1 - p0) * (0.5 - mean))
-
-
-def shrunk_merge(p0: Floats, p1: Floats, raw: Floats) -> Floats:
-    """Draw the merge of intervals for log loss to raw probabilities, the more the wider they are.
-
-    Examples
-    --------
-    >>> shrunk_merge(np.array([0.0, 0.5]), np.array([1.0, 0.6]), np.array([0.9, 0.9])).round(3)
-    array([0.9  , 0.818])
-    """
-    return shrunk(log_merge(p0, p1), p1 - p0, raw)
-
-
-def shrunk(merged: Floats, width: Floats, raw: Floats) -> Floats:
-    """Draw probabilities merged of intervals to raw probabilities, the more the wider they are.
-
-    Examples
-    --------
-    >>> shrunk(np.array([0.5, 0.5]), np.array([1.0, 1 / 31]), np.array([0.9, 0.9])).round(3)
-    array([0.9, 0.7])
-    """
-    evidence = 1.0 / np.maximum(width, _NARROWEST) - 1.0
-    drawn: Floats = (evidence * merged + _SHRINK * raw) / (evidence + _SHRINK)
-    return drawn
-
-
-def drawn(merged: float, width: float, raw: float) -> float:
-    """Draw one probability to a raw one, as `shrunk` does many.
-
-    Examples
-    --------
-    >>> round(drawn(0.5, 1 / 31, 0.9), 3)
-    0.7
-    """
-    evidence = 1.0 / max(width, _NARROWEST) - 1.0
-    return (evidence * merged + _SHRINK * raw) / (evidence + _SHRINK)
 
 
 def clamped(p: Floats) -> Floats:

@@ -12,13 +12,10 @@ from abers.exceptions import ParameterError
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from abers._core import Aggregation, ClassAggregation, DistributionPool
+    from abers._core import ClassMixture, DistributionPool, MethodMixture
     from abers.arrays import Floats
 
-__all__ = ["PIECES", "LaneMixture", "ProbabilityMixture", "first_weight"]
-
-PIECES = 6
-"""Number of byte strings of a mixture of probabilities in its saved form."""
+__all__ = ["LaneMixture", "ProbabilityMixture", "first_weight"]
 
 _DOUBLE = 8  # bytes
 
@@ -35,7 +32,7 @@ def first_weight(value: object, name: str) -> float:
 class LaneMixture:
     """A mixin of calibrators: experts with a weight in each lane."""
 
-    _mixture: Aggregation | ClassAggregation | DistributionPool
+    _mixture: MethodMixture | ClassMixture | DistributionPool
     _lock: Any
 
     @property

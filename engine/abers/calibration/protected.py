@@ -15,32 +15,18 @@ from abers.backends import core
 from abers.base import Calibrator, Capabilities
 from abers.calibration import sets
 from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals
-from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
+from abers.calibration.lane_mixture import first_weight
+from abers.calibration.protected_pool import ProtectedPool
 from abers.calibration.raw_probability import KINDS, REMEDY, BinaryMixture, Kind, checked_kind
 from abers.calibration.score_range import ScoreRange
 from abers.forgetting import Forgetting
 
 if TYPE_CHECKING:
-    from abers._core import CalibrationSet, MethodMixture, Protection
+    from abers._core import CalibrationSet, Protection
     from abers.arrays import Floats, Integers
     from abers.steps import Steps
 
-__all__ = ["MethodNames", "ProtectedVennAbers", "protection"]
-
-METHODS = (
-    "raw",
-    "venn_abers",
-    "jumper",
-    "platt",
-    "stack_scores",
-    "stack_all",
-    "stack_2000",
-    "stack_1000",
-    "share",
-    "share_16",
-    "share_arrival",
-)
-"""Names of the methods, in the order of the core."""
+__all__ = ["ProtectedVennAbers", "protection"]
 
 
 def protection(
@@ -62,24 +48,9 @@ def protection(
     return model
 
 
-class MethodNames(ProbabilityMixture):
-    """A mixin of what has a `Protection`: its methods by name, and their mixture."""
-
-    _model: Protection
-
-    @property
-    def experts(self) -> tuple[str, ...]:
-        """Names of the methods, in order."""
-        return METHODS
-
-    @property
-    def _mixture(self) -> MethodMixture:  # type: ignore[override]
-        return self._model.mixture
-
-
 class ProtectedVennAbers(
     ScoreRange,
-    MethodNames,
+    ProtectedPool,
     BinaryMixture,
     Calibrator[float, int, ProtectedInterval, ProtectedIntervals],
 ):
@@ -159,7 +130,7 @@ class ProtectedVennAbers(
         options=("scores", "raw_weight"),
     )
     _magic: ClassVar[bytes] = b"abersPV\x01"
-    _width: ClassVar[int] = 3
+    _model: Protection
     _remedy = REMEDY
 
     def __init__(
@@ -191,10 +162,6 @@ class ProtectedVennAbers(
         with self._lock:
             return int(self._held.late)
 
-    def __len__(self) -> int:
-        """Count the observations that the interval's calibrator holds."""
-        return self._model.size
-
     @property
     def _held(self) -> CalibrationSet:
         return self._model.held
@@ -210,28 +177,14 @@ class ProtectedVennAbers(
     def _learn(self, score: float, label: float, weight: int, time: float, number: int) -> bool:
         return self._model.learn(score, label == 1, weight, time, number)
 
-    def _expire(self, number: int) -> None:
-        self._model.expire(number)
-
     def _take(self, steps: Steps, held: Integers | None) -> tuple[ProtectedIntervals, int]:
-        columns = np.empty((self._width, len(steps.kinds)))
-        labels = np.asarray(steps.labels, np.uint8)
-        done = self._model.run(
-            *(steps.kinds, steps.scores, labels, steps.weights),
-            *(steps.times, steps.numbers, *columns, held),
-        )
-        return ProtectedIntervals(*columns), done
+        rows, done = self._ran(steps, steps.scores[:, np.newaxis], held)
+        return ProtectedIntervals(*np.ascontiguousarray(rows.T)), done
 
     def _predictions(self, *columns: Floats) -> ProtectedIntervals:
         return ProtectedIntervals(*columns)
 
-    def _must_copy(self, steps: Steps) -> bool:
-        return sets.may_overflow(self._model, steps)
-
     # Saving
-
-    def _save(self) -> bytes:
-        return self._model.save()
 
     def _load(self, payload: memoryview) -> None:
         model: Protection = core.Protection.load(bytes(payload))

@@ -1,73 +1,70 @@
 """Protected class probabilities: calibration of several classes at a bounded price.
 
-A mixture of methods gives the vector of probabilities: the raw one, and one-vs-rest and one-vs-one
-Venn-Abers calibrators. The calibration sets of the core and the mixture run a batch one after the
-other, in columns.
+A mixture of methods gives the vector of probabilities: the raw one, one-vs-rest Venn-Abers
+calibrators, and regressions that combine these. The core runs all of it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import struct
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from abers.arrays import EXPIRE, LEARN, ONE, PREDICT
 from abers.backends import core
 from abers.base import Calibrator, Capabilities
 from abers.calibration import sets
 from abers.calibration._class_probabilities import ClassProbabilities
 from abers.calibration._classes import Classes, Label
-from abers.calibration.class_experts import one_vs_one, one_vs_rest, pair_count, vectors
-from abers.calibration.class_growth import pair_with_new, rest_of_new
+from abers.calibration.class_growth import rest_of_new
 from abers.calibration.intervals import MultiInterval, MultiIntervals
-from abers.calibration.lane_mixture import PIECES, ProbabilityMixture, first_weight
-from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
+from abers.calibration.lane_mixture import first_weight
+from abers.calibration.protected_pool import ProtectedPool
 from abers.exceptions import ParameterError
 from abers.forgetting import Forgetting
-from abers.serialization import MAX_COUNT, pack, require, unpack
-from abers.steps import NO_NUMBER, one_step
+from abers.serialization import pack, require, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from abers._core import CalibrationSet, ClassAggregation
+    from abers._core import CalibrationSet, ClassProtection
     from abers.arrays import Floats, Integers
     from abers.steps import Steps
 
-__all__ = ["ProtectedMultiClass"]
+__all__ = ["ProtectedMultiClass", "class_protection"]
 
-_HEADER = struct.Struct("<dqqqq")
+
+def class_protection(
+    rule: Forgetting, classes: int, raw_weight: float = 0.25, wait: int = 0, age: int = -1
+) -> ClassProtection:
+    """Return a calibrator without labels; `wait` and `age` are as in `protection`."""
+    held = [sets.empty(rule) for _ in range(classes)]
+    model: ClassProtection = core.ClassProtection(held, 0, raw_weight, wait, age)
+    return model
 
 
 class ProtectedMultiClass(
+    ProtectedPool,
     ClassProbabilities,
-    ProbabilityMixture,
     Calibrator[Any, Label, MultiInterval, MultiIntervals],
 ):
     """Calibrate a model of several classes that may drift, with late labels, at a bounded price.
 
     The vector of probabilities is a mixture of forecasts that are made when an observation is
-    predicted, and never again: the raw vector; one-vs-rest calibrators of all observations and with
-    half-lives of 300 and 3,000 predictions, and a one-vs-one calibrator, drawn to the raw vector
-    where their intervals are wide; and fixed share over these. Online Platt scaling and the
-    composite jumper, which `ProtectedVennAbers` has, are maps of the log odds of one label, so they
-    are left out here.
+    predicted, and never again: the raw vector; one-vs-rest calibrators, drawn to the raw vector
+    where their intervals are wide; multinomial regressions that combine these, some of them with
+    averages of late scores, labels and errors; fixed share over all of these, and their product.
+    docs/protection.md has all of them.
 
     Parameters
     ----------
     classes
         All classes: strings, whole numbers or truth values; others are refused.
     window, max_age, half_life
-        A rule of forgetting is that of the calibrators of all observations; one-vs-rest returns
-        the intervals. A window counts the labels of a pair in one-vs-one.
+        A rule of forgetting is that of the one-vs-rest calibrators, which make the intervals.
     raw_weight
         Weight of the raw vector in the mixture at first, between 0 and 1.
     max_classes
-        The greatest number of classes; memory and time grow with its square.
+        The greatest number of classes; memory and time grow with that of the classes.
 
     Raises
     ------
@@ -87,22 +84,24 @@ class ProtectedMultiClass(
     observations that ever awaited their labels together. The same holds against each other method,
     with its own weight. The intervals are those of `OneVsRest`, with their guarantee.
 
-    Numbers, expiries and **weights** are as in `ProtectedVennAbers`.
+    Numbers, expiries, **weights** and the **order of teaching** are as in `ProtectedVennAbers`,
+    where labels of two classes must have come, and delays must be alike for all classes that did.
 
     References
     ----------
-    Those of `ProtectedVennAbers`, `OneVsRest` and `OneVsOne`.
+    Those of `ProtectedVennAbers` and `OneVsRest`.
 
     Examples
     --------
+    >>> from random import Random
     >>> from abers import ProtectedMultiClass
-    >>> calibrator = ProtectedMultiClass(["cat", "dog", "owl"])
+    >>> rng, calibrator = Random(1), ProtectedMultiClass(["cat", "dog", "owl"])
     >>> scores = {"cat": 0.8, "dog": 0.1, "owl": 0.1}
     >>> round(calibrator.predict_one(scores, number=0).p["cat"], 4)
     0.8
     >>> for number in range(1, 400):
     ...     p = calibrator.predict_one(scores, number=number).p
-    ...     calibrator.learn_one(scores, "cat" if number % 2 else "dog", number=number)
+    ...     calibrator.learn_one(scores, rng.choice(["cat", "dog"]), number=number)
     >>> round(p["cat"], 1), round(p["dog"], 1), calibrator.lanes
     (0.5, 0.5, 2)
     """
@@ -117,6 +116,7 @@ class ProtectedMultiClass(
     )
     _magic: ClassVar[bytes] = b"abersPM\x01"
     _lowest: float = math.nan  # a number is no score
+    _model: ClassProtection
 
     def __init__(
         self,
@@ -134,29 +134,14 @@ class ProtectedMultiClass(
         known = Classes(classes, max_classes)
         super().__init__(window, max_age, half_life)
         self._become(known, raw_weight, self._forgetting)
-        k = len(known)
-        self._rests: list[list[CalibrationSet]] = [
-            [sets.empty(rule) for _ in range(k)] for rule in rules(self._forgetting)
-        ]
-        self._pairs: list[CalibrationSet] = [
-            sets.empty(self._forgetting) for _ in range(pair_count(k))
-        ]
+        self._model = class_protection(self._forgetting, len(known), self._raw_weight)
 
     def _become(self, classes: Classes, raw_weight: float, rule: Forgetting) -> None:
         self._raw_weight = first_weight(raw_weight, "raw_weight")
         self._classes = classes
         self._forget_by(rule)
-        self._mixture: ClassAggregation = core.ClassAggregation(
-            len(classes), len(self.experts) - 2, self._raw_weight
-        )
 
     # What it is
-
-    @property
-    def experts(self) -> tuple[str, ...]:
-        """Names of the methods, in order."""
-        rates = [f"half_life_{one}" for one in HALF_LIVES]
-        return ("raw", "one_vs_rest", *rates, "one_vs_one", "fixed_share")
 
     @property
     def late(self) -> int:
@@ -164,13 +149,9 @@ class ProtectedMultiClass(
         with self._lock:
             return int(self._held[0].late)
 
-    def __len__(self) -> int:
-        """Count the observations that the calibrator of the intervals holds."""
-        return int(self._held[0].size)
-
     @property
     def _held(self) -> list[CalibrationSet]:
-        return self._rests[0]
+        return self._model.held
 
     def _options(self) -> list[str]:
         weight = [f"raw_weight={self._raw_weight!r}"] if self._raw_weight != 0.25 else []  # noqa: PLR2004
@@ -181,8 +162,8 @@ class ProtectedMultiClass(
     def add_class(self, label: Label) -> None:
         """Add a class, behind those that are known.
 
-        For the methods earlier observations are of other classes, and have score 0 for the new
-        class. Observations that await labels expire, since their vectors lack the class.
+        For its calibrator earlier observations are of other classes, and have score 0. Observations
+        that await labels expire, since their vectors lack the class.
 
         Parameters
         ----------
@@ -206,104 +187,37 @@ class ProtectedMultiClass(
         True
         """
         with self._lock:
-            classes, old = Classes([*self.classes, label], self.max_classes), self._mixture
-            pairs = iter(self._pairs)
-            ends = [pair_with_new(one) for one in self._rests[0]]
-            grown = [[*islice(pairs, len(ends) - 1 - i), end] for i, end in enumerate(ends)]
-            self._pairs = [*chain.from_iterable(grown)]
-            for part in self._rests:
-                part.append(rest_of_new(part[0]))
-            self._become(classes, self._raw_weight, self._forgetting)
-            self._mixture.take_over(old)
+            classes = Classes([*self.classes, label], self.max_classes)
+            self._model.expire_all()
+            self._model.grow(rest_of_new(self._held[0]))
+            self._classes = classes
 
-    # One step
+    # Steps
 
     def _predict(self, score: Floats, weight: int, time: float, number: int) -> MultiInterval:
-        answers, _ = self._take(one_step(PREDICT, score, 0, weight, time, number), None)
-        p, low, high = (
-            dict(zip(self.classes, column[0].tolist(), strict=True)) for column in answers
-        )
-        return MultiInterval(p, low, high)
+        row, k = self._model.predict(score.tolist(), weight, time, number), len(self._classes)
+        parts = row[:k], row[k : 2 * k], row[2 * k :]
+        return MultiInterval(*(dict(zip(self.classes, part, strict=True)) for part in parts))
 
     def _learn(self, score: Floats, label: int, weight: int, time: float, number: int) -> bool:
-        steps = one_step(LEARN, score, label, weight, time, number)
-        saved = self._save() if self._must_copy(steps) else None
-        _, done = self._take(steps, None)
-        if done < 1:
-            self._undo(steps, done, saved)
-        return done == 1
-
-    def _expire(self, number: int) -> None:
-        score = np.ones(len(self._classes))
-        self._take(one_step(EXPIRE, score, 0, ONE, math.nan, number), None)
-
-    # Batches
+        return self._model.learn(score.tolist(), label, weight, time, number)
 
     def _take(self, steps: Steps, held: Integers | None) -> tuple[MultiIntervals, int]:
-        n, k = len(steps.kinds), len(self._classes)
-        numbers = np.full(n, NO_NUMBER) if steps.numbers is None else steps.numbers
-        of_sets = set_steps(self._mixture, steps, numbers)
-        own, rows = of_sets.own, of_sets.rows
-        at = rows[own.kinds == PREDICT]
-        raw = vectors(steps.scores)
-        given = np.full((n, len(self.experts) - 1, k), np.nan)
-        given[:, 0] = raw.T
-        answers = np.full((3, n, k), np.nan)
-        sizes, before = np.empty(len(rows), np.int64), len(self)
-        for expert, part in enumerate(self._rests):
-            timed = own._replace(times=of_sets.times(expert))
-            found = one_vs_rest(part, timed, raw[:, at], sizes if part is self._held else None)
-            if found.done < len(rows):
-                return MultiIntervals(*answers), int(rows[found.done])
-            given[at, 1 + expert] = found.p.T
-            if part is self._held:
-                answers[1:, at] = found.low.T, found.high.T
-        coupled, done = one_vs_one(self._pairs, own, raw[:, at])
-        if done < len(rows):
-            return MultiIntervals(*answers), int(rows[done])
-        given[at, -1] = coupled.T
-        self._mixture.run(steps.kinds, numbers, steps.labels, given, answers[0])
-        if held is not None:
-            held[:] = of_sets.sizes(before, sizes)
-        answers[:, steps.kinds != PREDICT] = np.nan
-        return MultiIntervals(*answers), n
-
-    def _must_copy(self, steps: Steps) -> bool:
-        held = (*(part[0] for part in self._rests), *self._pairs)
-        return any(sets.may_overflow(one, steps) for one in held)
+        rows, done = self._ran(steps, steps.scores.T, held)
+        return MultiIntervals(*rows.reshape(len(rows), 3, -1).swapaxes(0, 1)), done
 
     # Saving
 
     def _save(self) -> bytes:
-        mixture = self._mixture
-        counts = (mixture.moment, mixture.labels, mixture.taught, mixture.lane_count)
-        pieces = [json.dumps([self.max_classes, *self.classes]).encode()]
-        pieces += [
-            _HEADER.pack(self._raw_weight, *counts),
-            *mixture.pieces(),
-        ]
-        every = [one for part in (*self._rests, self._pairs) for one in part]
-        return pack([*pieces, *map(sets.sealed, every)])
+        text = json.dumps([self.max_classes, *self.classes]).encode()
+        return pack([text, super()._save()])
 
     def _load(self, payload: memoryview) -> None:
-        text, header, *pieces = unpack(payload)
+        text, state = unpack(payload)
         most, *labels = json.loads(text)
-        weight, moment, counted, taught, lanes = _HEADER.unpack(header)
-        sound = 0 <= counted <= taught <= MAX_COUNT and 0 <= lanes <= moment <= MAX_COUNT
-        require(sound and counted <= moment, "counts")
         classes = Classes.known(labels, most, closed=True)
-        k = len(classes)
-        held = [sets.unsealed(piece) for piece in pieces[PIECES:]]
-        rests = 1 + len(HALF_LIVES)
-        require(len(held) == k * rests + pair_count(k), "calibrators")
-        self._rests = [held[k * part : k * (part + 1)] for part in range(rests)]
-        self._pairs = held[k * rests :]
-        own = Forgetting.of(held[0])
-        every = [*rules(own), own]
-        for part, rule in zip([*self._rests, self._pairs], every, strict=True):
-            same = all(str(Forgetting.of(one)) == str(rule) for one in part)
-            require(same, "rules of forgetting")
-        for part in self._rests:
-            require(len({(one.size, one.total, one.late) for one in part}) == 1, "calibrators")
-        self._become(classes, weight, own)
-        self._mixture.load_pieces(pieces[:PIECES], moment, counted, taught, lanes)
+        model: ClassProtection = core.ClassProtection.load(bytes(state))
+        held = model.held
+        require(len(held) == len(classes), "calibrators")
+        self._become(classes, model.raw_weight, Forgetting.of(held[0]))
+        self._model = model

@@ -24,6 +24,7 @@ _MIXTURE = Method("calibrated", "the mean of all by weight: what is served")
 _UNCHANGED = Method("unchanged", "the raw probability as it is")
 _SWITCHING = Method("switching", "nine fixed corrections, among which it may switch at any time")
 _BEST = Method("best of late", "follows the method that was best lately")
+_STEADY = Method("steady best", "as “best of late”, where a label counts a sixteenth")
 _ALL = "methods and averages of scores, labels and errors in a formula"
 _TWO_CLASSES = {
     "raw": _UNCHANGED,
@@ -37,27 +38,19 @@ _TWO_CLASSES = {
     "stack_2000": Method("all combined, 2,000", f"{_ALL} with 2,000 labels"),
     "stack_1000": Method("all combined, 1,000", f"{_ALL} with 1,000 labels"),
     "share": _BEST,
-    "share_16": Method("steady best", "as “best of late”, where a label counts a sixteenth"),
+    "share_16": _STEADY,
     "share_arrival": Method("first to know", "as “best of late”, but learns labels as they come"),
-}
-_LAST_HUNDREDS = Method("last hundreds", "as “all labels”, where half counts after 300")
-_LAST_THOUSANDS = Method("last thousands", "as “all labels”, where half counts after 3,000")
-_FOLDS = {
-    "raw": Method("unchanged", "the median of the raw probabilities of the folds"),
-    "cross_venn_abers": Method("all labels", "cross Venn–Abers over all labels so far"),
-    "half_life_300": _LAST_HUNDREDS,
-    "half_life_3000": _LAST_THOUSANDS,
-    "platt": Method("straight line", "Platt scaling: one slope and one shift"),
-    "jumper": _SWITCHING,
-    "fixed_share": _BEST,
 }
 _CLASSES = {
     "raw": Method("unchanged", "the raw probabilities as they are"),
     "one_vs_rest": Method("all labels", "Venn–Abers of each class against all others"),
-    "half_life_300": _LAST_HUNDREDS,
-    "half_life_3000": _LAST_THOUSANDS,
-    "one_vs_one": Method("pairs", "Venn–Abers of each pair of classes, then coupled"),
-    "fixed_share": _BEST,
+    "stack_scores": Method("scores combined", "both before in a formula that learns"),
+    "stack_all": Method("all combined, everything", f"{_ALL} that never forgets"),
+    "stack_1000": Method("all combined, 1,000", f"{_ALL} with 1,000 labels"),
+    "stack_100": Method("all combined, 100", f"{_ALL} with 100 labels"),
+    "share": _BEST,
+    "share_16": _STEADY,
+    "product": Method("product", "the product of all, each to the power of its weight"),
 }
 _NUMBERS = {
     "base": Method("unchanged", "the distribution of the model"),
@@ -81,7 +74,7 @@ def methods_of(experts: Iterable[str]) -> dict[str, Method]:
     """
     names = [*experts]
     known = max(
-        (_TWO_CLASSES, _FOLDS, _CLASSES, _NUMBERS), key=lambda table: sum(n in table for n in names)
+        (_TWO_CLASSES, _CLASSES, _NUMBERS), key=lambda table: sum(n in table for n in names)
     )
     found = known | {MIXTURE: _MIXTURE}
     return {name: found.get(name, Method(name, "")) for name in names}

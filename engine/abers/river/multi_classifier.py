@@ -49,7 +49,7 @@ class VennAbersMultiClassifier(CalibratedClassifier):
     window, max_age, half_life, max_pending
         As in `VennAbersClassifier`; a window counts labels of all classes.
     max_classes
-        The largest number of classes; memory and time grow with the square of their number.
+        The largest number of classes; memory and time grow with that of the classes.
     calibrator
         Another calibrator of several classes, such as ``OneVsRest()`` or ``OneVsOne()``, which then
         predicts its merged probabilities. It learns in place, and has its own rule of forgetting

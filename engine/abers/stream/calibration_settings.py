@@ -64,9 +64,10 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         tuple[float, ...],
         Option(
             "calibrator.support",
-            "The two ends between which all labels lie, such as [0, 100].",
-            "The mean and the CRPS put the masses beyond the labels seen there; a label outside is "
-            "a bad record. If empty, these are the smallest and the largest label kept. "
+            "The two ends between which all labels lie.",
+            "For example [0, 100]. The mean and the CRPS put the masses beyond the labels seen "
+            "there; a label outside is a bad record. If empty, these are the smallest and the "
+            "largest label kept. "
             '"protected" needs them; the closer they are, the stronger its promise.',
             flag="--support",
             metavar="LOW HIGH",

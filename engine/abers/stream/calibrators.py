@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abers.backends import core
-from abers.calibration.protected import MethodNames
+from abers.calibration.protected_pool import MethodNames, is_protected
 from abers.exceptions import WeightError
 from abers.stream.key_groups import by_key, grouped
 from abers.stream.pending_store import NO_CLOCK
@@ -20,8 +20,9 @@ from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from abers._core import Model, Protection
+    from abers._core import Model
     from abers.arrays import Integers
+    from abers.calibration.protected_pool import Protected
     from abers.forgetting import Forgetting
     from abers.monitoring import Mixture
     from abers.regression import CoverageTracker
@@ -228,22 +229,24 @@ class NativeCalibrators(KeyedCalibrators):
     def mixture(self, key: int) -> Mixture | None:
         """Return the mixture of a key, if there is one."""
         model = self._models[key]
-        return _NativeMixture(model, self._lock) if isinstance(model, core.Protection) else None
+        return _NativeMixture(model, self._lock) if is_protected(model) else None
 
     def run(self, keys: Integers, steps: CalibrationSteps) -> PredictionRows:
         """Run the steps of all keys in one call."""
         present, order, offsets = grouped(keys)
         times = self._rule.times(steps.times, len(keys), required=False) if self._aging else None
-        found, n_labels = np.empty((3, len(keys))), np.empty(len(keys), np.int64)
+        found = np.empty((len(keys), self._empty.forecast_width))
+        n_labels = np.empty(len(keys), np.int64)
         by_age = (steps.times, steps.clocks) if self._by_age else (None, None)
-        columns = (steps.kinds, steps.scores.reshape(-1), steps.values, times, steps.numbers)
+        scores = np.ascontiguousarray(steps.scores)
+        columns = (steps.kinds, scores, steps.values, times, steps.numbers)
         models = [self._models[key] for key in present]
         with self._lock:
             refused = core.run_models(models, order, offsets, *columns, *by_age, found, n_labels)
         if refused is not None:
             msg = f"row {refused[1]}: {self._rule.too_heavy()}"
             raise WeightError(msg)
-        return PredictionRows(found.T, n_labels)
+        return PredictionRows(found, n_labels)
 
     def step(  # noqa: PLR0913, PLR0917 - as of the base class
         self,
@@ -259,7 +262,7 @@ class NativeCalibrators(KeyedCalibrators):
         when = self._rule.time(time) if self._aging else math.nan
         of = -1 if number is None else number
         with self._lock:
-            found = self._models[key].step(kind, score[0], value, when, of, time, clock)
+            found = self._models[key].step(kind, score, value, when, of, time, clock)
         if found is None:
             raise WeightError(self._rule.too_heavy())
         return found
@@ -281,7 +284,7 @@ class NativeCalibrators(KeyedCalibrators):
 class _NativeMixture(MethodNames):
     """The mixture of a model, as monitors read it."""
 
-    def __init__(self, model: Protection, lock: Lock) -> None:
+    def __init__(self, model: Protected, lock: Lock) -> None:
         self._model, self._lock, self._raw_weight = model, lock, model.raw_weight
 
 

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from abers.exceptions import RecordError
 from abers.stream.column_types import kind_of, numbers, objects
+from abers.stream.option import said
 
 if TYPE_CHECKING:
     from abers.stream.column_types import Column
+    from abers.stream.option import Front, Part
 
 __all__ = [
     "BadRecordError",
@@ -30,6 +32,7 @@ __all__ = [
     "Mask",
     "RawColumns",
     "Refused",
+    "RefusedCell",
     "plain",
     "plain_nested",
     "whole_milliseconds",
@@ -41,20 +44,38 @@ _PLAIN = frozenset([str, int, float, bool, NoneType, dict, list, datetime])
 
 
 class BadRecordError(RecordError):
-    """A record, or a cell of it, that cannot become an event."""
+    """A record, or a cell of it, that cannot become an event.
 
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)  # all of them, so that a pickle can make it again
-        self.reason = reason  # short name from a fixed set, by which counters group bad records
-        self.detail = detail  # what is wrong, and how to fix it
+    `reason` is a short name from a fixed set, by which counters group bad records; the text says
+    what is wrong and how to fix it, and may name options.
+    """
+
+    def __init__(self, reason: str, *text: Part) -> None:
+        super().__init__(reason, *text)  # all of them, so that a pickle can make it again
+        self.reason, self.text = reason, text
 
     def __str__(self) -> str:
-        """Return what is wrong, and how to fix it."""
-        return self.detail
+        """Return the text in the words of a call."""
+        return self.said("python")
+
+    def said(self, front: Front) -> str:
+        """Return the text in the words of a front end."""
+        return said(self.text, front)
+
+
+class RefusedCell(NamedTuple):
+    """A cell, or its row, that cannot be read, with what its `BadRecordError` says.
+
+    The error itself would keep the record in memory.
+    """
+
+    row: int
+    reason: str
+    text: tuple[Part, ...]
 
 
 class Refused(NamedTuple):
-    """A row that cannot become an event, with what its `BadRecordError` says."""
+    """A row that cannot become an event, with what its `BadRecordError` says to its user."""
 
     row: int
     reason: str

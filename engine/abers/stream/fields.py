@@ -10,6 +10,7 @@ import numpy as np
 
 from abers.stream.cells import BadRecordError, Cells
 from abers.stream.column_types import objects, repeated
+from abers.stream.option import Phrase
 
 if TYPE_CHECKING:
     from abers.stream.cells import RawColumns
@@ -29,8 +30,10 @@ __all__ = [
 
 CONSTANT_PREFIX = "const:"
 ROW = "row"
-FIELDS = "[input.fields] (--score, --label, --id or --time)"
-"""Where a user names fields: in a configuration, or by an option of a command."""
+FIELDS = Phrase(
+    "in [input.fields]", "in fields", "with --score, --label, --id, --time or --model-column"
+)
+"""Where a user names fields: in a configuration, by options of a command, or in a call."""
 _OF_RECORD = "record:"
 
 
@@ -145,12 +148,11 @@ def missing(*paths: str) -> BadRecordError:
     Examples
     --------
     >>> print(missing("score", "label"))
-    the record has no "score" and no "label"; fill it in, drop the record, or name its field ...
+    the record has no "score" and no "label"; fill it in, drop the record, or name its ...
     """
     named = " and ".join(f'no "{path}"' for path in paths if constant(path) is None)
-    remedy = f"fill it in, drop the record, or name its field in {FIELDS}"
-    detail = f"the record has {named}; {remedy}"
-    return BadRecordError("missing-field", detail)
+    remedy = "fill it in, drop the record, or name its field "
+    return BadRecordError("missing-field", f"the record has {named}; {remedy}", FIELDS)
 
 
 def _is_nested(path: str) -> bool:

@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.stream.cells import BadRecordError, plain
+from abers.stream.option import SET, Option, Ref
 from abers.stream.readers import RepeatedReader, number, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from abers.stream.column_types import Column
+    from abers.stream.option import Part
 
 __all__ = ["ClassReader", "LabelReader"]
 
 _BOOLEANS = {"true": "1", "false": "0"}
-_NAME_ONES = ", or name the values that mean 1 in input.pos_label (--positive)"
-_IF_NUMBERS = '; for labels that are numbers, set task.kind = "regression" (--task regression)'
+# A configuration has a section for these, which declares more of them.
+_POSITIVE = Ref(Option("input.pos_label", flag="--positive", name="positive"))
+_TASK = Ref(Option("task.kind", flag="--task", name="task"), "regression")
+_CLASSES = Ref(Option("task.classes", flag="--score", name="classes"))
+_NAME_ONES = (", or name the values that mean 1 in ", _POSITIVE)
+_IF_NUMBERS = ("; for labels that are numbers, ", SET, _TASK)
 _UNKNOWN = frozenset(["na", "n/a", "#n/a", "<na>", "nan", "null"])  # what programs write for none
 
 
@@ -55,11 +61,10 @@ class LabelReader(RepeatedReader):
         if form == "0" or (self._named and form is not None):
             return 0
         allowed = "a string, a number or a boolean" if self._named else "0 or 1, or false or true"
-        hint = "" if self._named else _NAME_ONES
-        if not self._named and math.isfinite(number(cell)):
-            hint += _IF_NUMBERS
-        detail = f"{shown(plain(cell))} is not a label; write {allowed}{hint}"
-        raise BadRecordError("bad-label", detail)
+        text: list[Part] = [f"{shown(plain(cell))} is not a label; write {allowed}"]
+        if not self._named:
+            text += [*_NAME_ONES, *(_IF_NUMBERS if math.isfinite(number(cell)) else ())]
+        raise BadRecordError("bad-label", *text)
 
     def _whole(self, cells: Column, kind: type | None) -> Column | None:
         del kind
@@ -92,7 +97,7 @@ class ClassReader(RepeatedReader):
         found = self._forms.get(cell if is_name else _form(cell))
         if found is None:
             detail = f"{shown(cell)} is not among the classes {shown(list(self._classes))}"
-            raise BadRecordError("bad-label", f"{detail}; add it to task.classes, or fix it")
+            raise BadRecordError("bad-label", f"{detail}; add it to ", _CLASSES, ", or fix it")
         return found
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args,
 import msgspec
 
 from abers import validation
+from abers.exceptions import ScoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +37,7 @@ __all__ = [
     "Problem",
     "Quoted",
     "Ref",
+    "RefusedScoreError",
     "RefusedValueError",
     "ValueKind",
     "attributes",
@@ -138,6 +140,18 @@ class RefusedValueError(ValueError):
     def __init__(self, *text: Part, at: tuple[int, ...] = ()) -> None:
         super().__init__(text)
         self.text, self.at = text, at
+
+
+class RefusedScoreError(ScoreError):
+    """A score is not for a task; the text says why, and may name options."""
+
+    def __init__(self, *text: Part) -> None:
+        super().__init__(*text)
+        self.text = text
+
+    def __str__(self) -> str:
+        """Return the text in the words of a call."""
+        return said(self.text, "python")
 
 
 def declared(kind: type[msgspec.Struct], section: str = "") -> dict[str, Option]:
@@ -247,7 +261,8 @@ def _part(part: Part, front: Front) -> str:
     if isinstance(part, Phrase):
         return {"flag": part.flag, "python": part.python}.get(front, part.toml)
     name = named(part.option, front)
-    return name if part.value is _NOTHING else f"{name}{_setting(part, front)}"
+    found = name if part.value is _NOTHING else f"{name}{_setting(part, front)}"
+    return f"{found} in a configuration" if front == "flag" and not part.option.flag else found
 
 
 def _setting(ref: Ref, front: Front) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.stream.events import Event, Output
     from abers.stream.journal import JournalEntry
+    from abers.stream.option import Front
     from abers.stream.outputs import Outputs
 
 __all__ = ["Processor"]
@@ -100,6 +101,15 @@ class Processor(ProcessorView, PickledSnapshot):
         name, counts, waits = self.settings.calibrator_name, self.counters, self.waiting[0]
         made, known = counts["predictions"], counts["labels"] + counts["assumed"]
         return f"<Processor of {name!r}: {made:,} predictions, {known:,} labels, {waits:,} pending>"
+
+    @property
+    def front(self) -> Front:
+        """Where options are named in dead letters: "python", "toml", "env" or "flag"."""
+        return self._state.join.validator.front
+
+    @front.setter
+    def front(self, front: Front) -> None:
+        self._state.join.validator.front = front
 
     # Events
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.stream.cells import Cells, Refused
+from abers.stream.cells import RefusedCell
 from abers.stream.column_types import objects, repeated
 from abers.stream.fields import cells_at, missing
 from abers.stream.masks import ALL, any_of, both, either, mask_of, numbers_of, others
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from abers.arrays import Integers
-    from abers.stream.cells import BadRecordError, Mask, RawColumns
+    from abers.stream.cells import BadRecordError, Cells, Mask, RawColumns
     from abers.stream.column_types import Column
     from abers.stream.masks import Rows
     from abers.stream.readers import CellReader
@@ -47,7 +47,7 @@ class RawRows:
         self.size = len(numbers)
         self._raw, self._numbers = raw, numbers
         self._known: dict[str, tuple[Cells, Rows]] = {}
-        self._refused: dict[int, Refused] = {}
+        self._refused: dict[int, RefusedCell] = {}
 
     def any_present(self, paths: Iterable[str]) -> Rows:
         """Return which rows have a value at one of some paths."""
@@ -85,9 +85,9 @@ class RawRows:
         found, refused = reader.many(cells if whole else cells[wanted], kind)
         if refused:
             numbers = numbers_of(wanted, self.size)
-            for row, reason, detail in refused:
-                at = int(numbers[row])
-                self._refused.setdefault(at, Refused(at, reason, detail))
+            for one in refused:
+                at = int(numbers[one.row])
+                self._refused.setdefault(at, one._replace(row=at))
         return found if whole else self._spread(found, wanted, rows, default)
 
     def nan(self, path: str) -> Rows:
@@ -143,9 +143,9 @@ class RawRows:
 
     def refuse_one(self, row: int, error: BadRecordError) -> None:
         """Refuse a row if it is not refused yet."""
-        self._refused.setdefault(row, Refused(row, error.reason, error.detail))
+        self._refused.setdefault(row, RefusedCell(row, error.reason, error.text))
 
-    def refused(self) -> list[Refused]:
+    def refused(self) -> list[RefusedCell]:
         """Return the rows that are refused, in order."""
         return [self._refused[row] for row in sorted(self._refused)]
 

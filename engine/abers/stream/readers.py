@@ -19,8 +19,9 @@ import msgspec
 import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.stream.cells import BadRecordError, Refused, plain, plain_nested, whole_milliseconds
+from abers.stream.cells import BadRecordError, RefusedCell, plain, plain_nested, whole_milliseconds
 from abers.stream.column_types import Column, column, kind_of, numbers, objects, repeated
+from abers.stream.option import Option, Ref
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,6 +50,7 @@ __all__ = [
 
 SCALARS = frozenset([str, int, float, bool, NoneType, datetime])
 _INT_BOUND = 2**63
+_OF_FEATURES = Ref(Option("input.fields.x", name="x"))
 _WHOLE = 100.0  # per cent
 _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
@@ -60,7 +62,7 @@ class CellReader(ABC):
     def one(self, cell: Any) -> Any:  # noqa: ANN401 - anything a column holds
         """Return the value of a cell, or raise a BadRecordError."""
 
-    def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[Refused]]:
+    def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[RefusedCell]]:
         """Return what `one` returns of each cell, and the rows that it refuses.
 
         A refused cell stays as it is. `kind` is the type of all objects, if it is known.
@@ -79,13 +81,13 @@ class CellReader(ABC):
         del cells, kind
         return None
 
-    def _each(self, cells: Column) -> tuple[Column, list[Refused]]:
+    def _each(self, cells: Column) -> tuple[Column, list[RefusedCell]]:
         values, refused = [], []
         for row, cell in enumerate(_listed(cells)):
             try:
                 values.append(self.one(cell))
             except BadRecordError as error:
-                refused.append(Refused(row, error.reason, error.detail))
+                refused.append(RefusedCell(row, error.reason, error.text))
                 values.append(cell)
         return column(values), refused
 
@@ -93,7 +95,7 @@ class CellReader(ABC):
 class RepeatedReader(CellReader):
     """Reads cells that are often equal: each different cell is read once."""
 
-    def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[Refused]]:
+    def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[RefusedCell]]:
         """Return what `one` returns of each cell, and the rows that it refuses."""
         if len(cells) == 1:
             return self._each(cells)
@@ -257,7 +259,7 @@ class PlainReader(CellReader):
         except RecursionError:
             return cell
 
-    def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[Refused]]:
+    def many(self, cells: Column, kind: type | None = None) -> tuple[Column, list[RefusedCell]]:
         """Return what `one` returns of each cell; moments of a column are milliseconds."""
         if cells.dtype.kind == "M":
             return cells.astype("datetime64[ms]").astype(np.int64), []
@@ -276,11 +278,9 @@ class FeaturesReader(PlainReader):
         """Return the features, or raise a BadRecordError."""
         if type(cell) is dict:
             return super().one(cell)  # type: ignore[no-any-return]
-        detail = (
-            f"features {shown(cell)} are not an object; "
-            'write {"name": value, …}, or list the fields in input.fields.x'
-        )
-        raise BadRecordError("bad-features", detail)
+        wrong = f"features {shown(cell)} are not an object; "
+        remedy = 'write {"name": value, …}, or list the fields in '
+        raise BadRecordError("bad-features", wrong + remedy, _OF_FEATURES)
 
     def _whole(self, cells: Column, kind: type | None) -> Column | None:
         return super()._whole(cells, kind) if kind is dict else None

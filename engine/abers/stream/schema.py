@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Integers
     from abers.stream.cells import BadRecordError, RawColumns, Refused
+    from abers.stream.option import Front
 
 __all__ = ["Reading", "Schema"]
 
@@ -26,6 +27,7 @@ class Reading(NamedTuple):
     events: Events
     rows: Integers  # row of the record of each event
     refused: Sequence[Refused]  # the other rows, in order
+    front: Front  # where their user writes options
 
 
 class Schema(ColumnSchema):
@@ -46,9 +48,9 @@ class Schema(ColumnSchema):
         >>> from abers.stream.fields import Fields
         >>> raw = {"id": Cells(np.array(["a", "b"], object)), "time": Cells(np.array([1, 2]))}
         >>> raw["score"] = Cells(np.array(["0.5", "high"], object))
-        >>> events, rows, refused = Schema(Fields()).read(raw, [1, 2])
-        >>> events.scores, rows, refused[0].reason
+        >>> reading = Schema(Fields()).read(raw, [1, 2])
+        >>> reading.events.scores, reading.rows, reading.refused[0].reason
         (array([0.5]), array([0]), 'bad-score')
         """
         columns, rows, refused = self.columns(raw, numbers, broken)
-        return Reading(Events(*columns), rows, refused)
+        return Reading(Events(*columns), rows, refused, self.readers.front)

@@ -17,6 +17,7 @@ from abers.stream.column_types import column
 from abers.stream.fields import ROW, Fields, label_without_time, missing, root
 from abers.stream.label_readers import ClassReader, LabelReader
 from abers.stream.masks import ALL, any_of, both, either, mask_of, others
+from abers.stream.option import said
 from abers.stream.raw_rows import RawRows
 from abers.stream.readers import (
     CellReader,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from abers.stream.cells import Mask, RawColumns
     from abers.stream.column_types import Column
     from abers.stream.masks import Rows
+    from abers.stream.option import Front
     from abers.stream.settings import Settings
 
 __all__ = [
@@ -63,12 +65,13 @@ _FEATURES = FeaturesReader()
 
 
 class Readers(NamedTuple):
-    """Readers of the values of a task."""
+    """Readers of the values of a task, and where their user writes options."""
 
     label: CellReader
     score: CellReader
     time: CellReader = TimeReader()
     class_score: CellReader = ScoreReader()  # of a class with a field of its own
+    front: Front = "python"
 
     def in_percent(self) -> Readers:
         """Return the same for scores that are percentages, which become probabilities."""
@@ -211,7 +214,9 @@ class ColumnSchema:
         """
         columns, rows = self._read(raw, numbers, broken or {})
         good = rows.good()
-        return _kept(columns, good), good, rows.refused()
+        front = self.readers.front
+        refused = [Refused(row, reason, said(text, front)) for row, reason, text in rows.refused()]
+        return _kept(columns, good), good, refused
 
     def whole(
         self,
@@ -228,8 +233,8 @@ class ColumnSchema:
         if not refused:
             return columns
         errors = np.full(len(numbers), None)
-        for row, reason, detail in refused:
-            errors[row] = BadRecordError(reason, detail)
+        for row, reason, text in refused:
+            errors[row] = BadRecordError(reason, *text)
         return columns._replace(refused=errors)
 
     def _read(

@@ -15,12 +15,14 @@ import msgspec
 import numpy as np
 
 from abers.stream.cells import BadRecordError, plain, whole_milliseconds
+from abers.stream.option import Option, Phrase, Ref
 from abers.stream.readers import CellReader, number, shown, text_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.stream.column_types import Column
+    from abers.stream.option import Part
 
 __all__ = ["MICROSECONDS", "MILLISECONDS", "SECONDS", "TimeReader"]
 
@@ -36,6 +38,13 @@ _SECONDS_END = len("2026-01-31T12:00:00")
 _FIRST_TIME = int(np.datetime64("0001-01-01", "ms").astype(np.int64))
 _LAST_TIME = int(np.datetime64("9999-12-31T23:59:59.999", "ms").astype(np.int64))
 _LAST_HOUR, _LAST_MINUTE = 23, 59
+_ZONE = Ref(Option("input.timezone", flag="--timezone", name="zone"))
+_NO_ZONE = (
+    "has no UTC offset; name its zone, such as Europe/Berlin or UTC, ",
+    Phrase("in ", "in ", "with "),
+    _ZONE,
+    ", or",
+)
 _MOST_LENGTHS = 8  # of texts that are parsed as columns
 
 
@@ -89,13 +98,9 @@ class TimeReader(CellReader):
             with suppress(OverflowError):  # at the ends of the calendar
                 if zoned.utcoffset() is not None:
                     return (zoned - _EPOCH) // _MILLISECOND
-        zone = "has no UTC offset; name its zone, such as Europe/Berlin or UTC, in input.timezone "
-        wrong = f"{zone}(--timezone), or" if moment else "is not a time;"
-        detail = (
-            f"time {shown(cell)} {wrong} write whole milliseconds "
-            "since 1970, or RFC 3339 such as 2026-01-31T12:00:00Z"
-        )
-        raise BadRecordError("bad-time", detail)
+        wrong: tuple[Part, ...] = _NO_ZONE if moment else ("is not a time;",)
+        forms = " write whole milliseconds since 1970, or RFC 3339 such as 2026-01-31T12:00:00Z"
+        raise BadRecordError("bad-time", f"time {shown(cell)} ", *wrong, forms)
 
     def _whole(self, cells: Column, kind: type | None) -> Column | None:
         if kind is np.datetime64:

@@ -19,8 +19,9 @@ from abers.stream.decided import ENDS, Decided
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.model_names import NewNames
 from abers.stream.name_columns import names_of
+from abers.stream.option import Ref, RefusedScoreError, said
 from abers.stream.readers import are_scalars
-from abers.stream.settings import LARGEST_TIME
+from abers.stream.settings import LARGEST_TIME, setting_options
 from abers.stream.texts import fits, is_text
 from abers.validation import shown
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from abers.stream.events import Event
     from abers.stream.model_names import ModelNames
     from abers.stream.name_columns import BatchNames
+    from abers.stream.option import Front, Part
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
 
@@ -47,9 +49,9 @@ __all__ = ["EventValidator", "require_limits"]
 class _Rejection(Exception):  # noqa: N818 - caught in this module
     """An event that cannot be used."""
 
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
+    def __init__(self, reason: str, *text: Part) -> None:
+        super().__init__(*text)
+        self.reason, self.text = reason, text
 
 
 class _New(NamedTuple):
@@ -63,7 +65,10 @@ class EventValidator:
     """Validate events, and number the models and segments that they name.
 
     A learner scores an observation last, so that a rejected one creates no learner for its model.
+    `front` says how rejections name options.
     """
+
+    front: Front = "python"
 
     def __init__(
         self, settings: Settings, task: Task, score: Callable[[Observation], Any] | None
@@ -169,7 +174,8 @@ class EventValidator:
                     values[row] = value
                     value = self._score(event, self._by_features)
             except _Rejection as why:
-                rejected.append(DeadLetter(why.reason, str(why), event, row))
+                detail = said(why.text, self.front)
+                rejected.append(DeadLetter(why.reason, detail, event, row))
                 continue
             model, key = new.models.number(event.model), 0
             if type(event) is Observation:
@@ -196,7 +202,7 @@ class EventValidator:
                 id_ = event.id if type(event.id) is str else ""  # `_check` rejects it
                 return self._task.score(event.score, id_)
         except ScoreError as error:
-            raise _Rejection("bad-score", str(error)) from None
+            raise _bad_score(error) from None
         except LabelError as error:
             raise _Rejection("bad-label", str(error)) from None
         return _features_bytes(event)
@@ -214,7 +220,7 @@ class EventValidator:
         try:
             return self._task.score(given, event.id)
         except ScoreError as error:
-            raise _Rejection("bad-score", str(error)) from None
+            raise _bad_score(error) from None
 
     def _check(self, event: Event, new: _New) -> None:
         """Check all but the value."""
@@ -242,11 +248,9 @@ class EventValidator:
             ("segment", segment, "max_name_bytes"),
         ):
             if not fits(text, most := getattr(self._settings, name)):
-                detail = (
-                    f"{what} {shown(text)} takes {len(text.encode()):,} bytes, and {name}={most}; "
-                    f"shorten it, or raise {name}"
-                )
-                raise _Rejection("too-long", detail)
+                size = f"{what} {shown(text)} takes {len(text.encode()):,} bytes, and "
+                remedy = ("; shorten it, or raise ", _ref(name))
+                raise _Rejection("too-long", size, _ref(name, most), *remedy)
 
     def _check_future(self, event: Event) -> None:
         """Reject an event that is too far ahead of its record."""
@@ -257,12 +261,12 @@ class EventValidator:
             raise _Rejection("bad-time", f"recorded {shown(recorded)} must be a whole number of ms")
         ahead = event.time - recorded
         if ahead > limit:
-            detail = (
-                f"time {event.time} is {shown(ahead)} ms ahead of its record, "
-                f"max_clock_skew allows {limit}; repair the producer's clock, or raise "
-                "max_clock_skew"
+            raise _Rejection(
+                "time-in-future",
+                f"time {event.time} is {shown(ahead)} ms ahead of its record, and {limit} ms are "
+                "allowed; repair the producer's clock, or raise ",
+                _ref("max_clock_skew"),
             )
-            raise _Rejection("time-in-future", detail)
 
     def _check_crowd(self, event: Event, new: _New) -> None:
         """Reject an event of a new model or segment beyond `max_models`."""
@@ -277,11 +281,13 @@ class EventValidator:
             what = f"segment {shown(event.segment)} of model {shown(event.model)}"
         else:
             return
-        detail = (
-            f"{what} is new, and max_models={most} are there already; raise max_models, or set "
-            "retire_after"
+        raise _Rejection(
+            "too-many-models",
+            f"{what} is new, and {most:,} are there already; raise ",
+            _ref("max_models"),
+            ", or set ",
+            _ref("retire_after"),
         )
-        raise _Rejection("too-many-models", detail)
 
 
 def _fits(names: Sequence[Any], known: NewNames[Any], most: int) -> bool:
@@ -339,9 +345,19 @@ def require_limits(settings: Settings, count: int, names: list[str], ids: list[s
             raise SettingsError(msg)
 
 
+def _ref(name: str, *value: int) -> Ref:
+    """Return a setting for a message."""
+    return Ref(setting_options()[name], *value)
+
+
+def _bad_score(error: ScoreError) -> _Rejection:
+    text = error.text if isinstance(error, RefusedScoreError) else (str(error),)
+    return _Rejection("bad-score", *text)
+
+
 def _require_read(error: BadRecordError | None) -> None:
     if error is not None:
-        raise _Rejection(error.reason, error.detail)
+        raise _Rejection(error.reason, *error.text)
 
 
 def _features_bytes(event: Event) -> int:

@@ -13,8 +13,11 @@ import pytest
 from tests.connectors.keys import KEY
 
 from abers.exceptions import ConfigError
+from abers.pages.ink import Ink
+from abers_connectors.cli.check_text import report_lines, sample_lines
 from abers_connectors.cli.config_check import check
 from abers_connectors.config.model import load
+from abers_connectors.config.options import options
 from abers_connectors.preflight import run_problems
 
 if TYPE_CHECKING:
@@ -66,110 +69,156 @@ def sampled(*records: object, **flags: Any) -> Sample:  # noqa: ANN401
 # What it means
 
 
+def words(report: ConfigReport) -> dict[str, list[str]]:
+    """Return the lines of each part, with plain spaces."""
+    lines = report.meaning.items()
+    return {part: [str(one).replace("\u00a0", " ") for one in many] for part, many in lines}
+
+
+def printed(report: ConfigReport, *, everything: bool = False, colour: bool = False) -> str:
+    """Return what the command prints of a report on a terminal of 80 columns."""
+    ink = Ink(80, colour=colour, unicode=True)
+    return "\n".join(report_lines(report, "abers.toml", ink, everything=everything))
+
+
 def test_the_least() -> None:
-    """A configuration of one key is shown with all its defaults."""
+    """A configuration of one key is shown with what its defaults mean."""
     write("stream.jsonl")
-    assert checked().meaning == {
-        "task": "the probability of label 1 (binary)",
-        "scores": "any finite number, from the records",
-        "calibrator": "ivap, keeps every label",
-        "observations": "stream.jsonl, with labels among them",
-        "fields": "id in id, time in time, model in model, score in score, label in label",
-        "label 1": "1 or true; label 0 is 0 or false",
-        "predictions": "standard output",
-        "bad records": "abers.dead.jsonl; a ratio over 0.1 stops the run",
-        "waiting": "7 days for a label or an observation; "
-        "at most 1,000,000 observations and 100,000 labels of a model",
-        "memory": "at most 536,870,912 bytes of all that waits and of finished ids",
-        "late": "an event over 0 seconds behind the latest one of its model",
-        "too far ahead": "an event over 5 minutes ahead of its record",
-        "clocks": "one event alone advances the clock of its model by at most 1,008 minutes",
-        "duplicates": "known for 7 days, among the last 1,000,000 finished ids of a model",
-        "models": "at most 1,000, and as many segments in all",
-        "lengths": "ids of at most 256 bytes; models, segments and classes of at most 256",
-        "state": "is not saved",
-        "monitoring": "on; alarms where odds are off by more than 1.25 times, with at least "
-        "1,000,000 labels between false alarms on average",
+    assert words(checked()) == {
+        "Task": ["two classes; scores are any numbers"],
+        "Reads": [
+            "stream.jsonl; observations and labels mixed",
+            "id id · time time · model model",
+            "score score · label label (1, true)",
+        ],
+        "Writes": [
+            (
+                "predictions to standard output; unreadable records to abers.dead.jsonl; "
+                "stops if over 10 % are unreadable; state not saved"
+            )
+        ],
+        "Calibrates": ["ivap; all labels; p is merged from the interval"],
+        "Waits": ["7 days for a label"],
+        "Watches": [
+            "alarm beyond 1.25 times the odds; 1,000,000 labels on average between false alarms"
+        ],
     }
     assert checked().sample is None
 
 
+def test_the_least_as_printed() -> None:
+    """Each part is a line, or more; limits that have their default are counted."""
+    write("stream.jsonl")
+    assert printed(checked()).splitlines() == [
+        "✓ abers.toml is valid",
+        "",
+        "  Task        two classes; scores are any numbers",
+        "  Reads       stream.jsonl; observations and labels mixed",
+        "                id id · time time · model model",
+        "                score score · label label (1, true)",
+        "  Writes      predictions to standard output; unreadable records to",
+        "              abers.dead.jsonl; stops if over 10 % are unreadable; state not",
+        "              saved",
+        "  Calibrates  ivap; all labels; p is merged from the interval",
+        "  Waits       7 days for a label",
+        "  Watches     alarm beyond 1.25 times the odds; 1,000,000 labels on average",
+        "              between false alarms",
+        "  Limits      16 more, all default: abers check abers.toml --all",
+    ]
+
+
+def test_limits_that_differ_are_shown_and_all_when_asked() -> None:
+    """A limit that was set is shown as a key, and with all of them each has its sentence."""
+    write("stream.jsonl")
+    changed = checked(limits__max_models=7, limits__retire_after="30d", calibrator__raw_weight=0.5)
+    few = printed(changed).partition("  Limits      ")[2].splitlines()
+    assert [one.strip() for one in few] == [
+        "calibrator.raw_weight = 0.5",
+        "limits.max_models = 7",
+        'limits.retire_after = "30d"',
+        "14 more, all default: abers check abers.toml --all",
+    ]
+    every = printed(changed, everything=True)
+    for key, one in options().items():
+        if key.startswith("limits.") and key != "limits.label_timeout":
+            assert key in every
+            assert one.sentence in " ".join(every.split())
+    assert "limits.max_jump (not set)" in every
+    assert "more, all default" not in every
+
+
+def test_what_differs_is_not_grey() -> None:
+    """Phrases about keys with their default are grey, and others are not."""
+    write("stream.jsonl")
+    text = printed(checked(limits__label_timeout="1d", calibrator__window=5), colour=True)
+    assert "\x1b[90mtwo classes" in text
+    assert " 1 day for a label\n" in text
+    assert "the last 5 labels" in text
+    assert "\x1b[90mthe last 5 labels" not in text
+
+
 @pytest.mark.parametrize(
-    ("flags", "part", "words"),
+    ("flags", "part", "phrase"),
     [
-        ({"task__scores": "logit"}, "scores", "logits, from the records"),
-        ({"calibrator__window": 1000}, "calibrator", "ivap, keeps the last 1,000 labels"),
-        ({"calibrator__window": 1}, "calibrator", "ivap, keeps the last 1 label"),
-        (
-            {"limits__retire_after": "30d"},
-            "models",
-            (
-                "at most 1,000, and as many segments in all; "
-                "then those silent for over 30 days are removed"
-            ),
-        ),
-        ({"calibrator__max_age": "36h"}, "calibrator", "ivap, forgets labels after 36 hours"),
+        ({"task__scores": "logit"}, "Task", "raw scores are logits"),
+        ({"calibrator__window": 1000}, "Calibrates", "ivap; the last 1,000 labels"),
+        ({"calibrator__window": 1}, "Calibrates", "ivap; the last 1 label;"),
+        ({"calibrator__max_age": "36h"}, "Calibrates", "ivap; labels of the last 36 hours"),
         (
             {"calibrator__half_life": "1d"},
-            "calibrator",
-            "ivap, halves the weight of a label every 1 day",
+            "Calibrates",
+            "ivap; the weight of a label halves in 1 day",
         ),
-        (
-            {"input__delay": 50},
-            "observations",
-            "stream.jsonl, each with its label, which comes 50 observations late",
-        ),
-        (
-            {"input__delay": "0s"},
-            "observations",
-            "stream.jsonl, each with its label, which comes 0 seconds late",
-        ),
-        (
-            {"input__labels": "stream.csv"},
-            "observations",
-            "stream.jsonl, without labels",
-        ),
-        ({"input__labels": "stream.csv"}, "labels", "stream.csv, merged by event time"),
+        ({"task__scores": "probability"}, "Calibrates", "p is protected"),
+        ({"input__delay": 50}, "Reads", "label label (1, true), 50 observations late"),
+        ({"input__delay": "0s"}, "Reads", "label label (1, true), 0 seconds late"),
+        ({"input__fields__label_time": "t"}, "Reads", "label label (1, true) at t"),
+        ({"input__labels": "stream.csv"}, "Reads", "stream.jsonl; stream.csv for the labels"),
         (
             {"input__labels": "stream.csv", "input__label_fields__id": "txn"},
-            "fields of labels",
-            "id in txn, time in time, model in model, label in label",
+            "Reads",
+            "id txn · time time · model model · label label (1, true)",
         ),
         (
             {"input__fields": {"id": "row", "model": "const:fraud", "segment": "country"}},
-            "fields",
-            (
-                "id is the record number, time in time, model always fraud, "
-                "segment in country, score in score, label in label"
-            ),
+            "Reads",
+            "id is the record number · time time · model always fraud · segment country",
         ),
+        ({"input__timezone": "Europe/Berlin"}, "Reads", "time time (Europe/Berlin)"),
         (
             {"learner": {}, "input__fields": {"x": ["a", "b"], "passthrough": ["c", "d"]}},
-            "fields",
-            (
-                "id in id, time in time, model in model, features in a b, label in label, "
-                "passed through in c d"
-            ),
+            "Reads",
+            "features a b · label label (1, true) · passed through c d",
         ),
-        ({"learner": {}}, "scores", "any finite number, from the learner logistic"),
-        ({"input__pos_label": ["fraud", 1]}, "label 1", "'fraud', 1; all else is 0"),
-        ({"output__outcomes": "out.csv"}, "outcomes", "out.csv"),
-        ({"output__on_bad_record": "stop"}, "bad records", "the first one stops the run"),
+        ({"learner": {}}, "Task", "scores are any numbers; made by the learner logistic"),
+        ({"input__percent": True}, "Task", "read in per cent"),
+        ({"input__pos_label": ["fraud", 1]}, "Reads", "label label (fraud, 1)"),
+        ({"output__outcomes": "out.csv"}, "Writes", "outcomes to out.csv"),
         (
-            {"limits__dedup_ttl": "1h"},
-            "duplicates",
-            "known for 1 hour, among the last 1,000,000 finished ids of a model",
+            {"output__on_bad_record": "stop"},
+            "Writes",
+            "the first unreadable record stops the run",
         ),
-        ({"state__path": "abers.state"}, "state", "abers.state, every 100,000 records"),
-        ({"monitoring__enabled": False}, "monitoring", "off"),
+        ({"state__path": "abers.state"}, "Writes", "state to abers.state, every 100,000 records"),
+        ({"monitoring__enabled": False}, "Watches", "nothing"),
+        (
+            {"task__kind": "multiclass", "task__classes": ["cat", "dog"]},
+            "Task",
+            "2 classes: cat, dog; scores are any numbers",
+        ),
+        (
+            {"task__kind": "regression", "calibrator__distributions": "full"},
+            "Task",
+            "; the mean and the whole distribution; scores are any numbers",
+        ),
     ],
 )
-def test_meaning(flags: dict[str, Any], part: str, words: str) -> None:
+def test_meaning(flags: dict[str, Any], part: str, phrase: str) -> None:
     """Each part is shown in words."""
     pytest.importorskip("river")
     write("stream.jsonl")
     write("stream.csv", "id,time,label")
-    assert checked(**flags).meaning[part] == words
+    assert phrase in f"{'; '.join(words(checked(**flags))[part])};"
 
 
 # What would stop a run
@@ -206,7 +255,8 @@ def test_outputs_that_are_directories() -> None:
         checked(**named)
     problem = "there.parquet is a directory; name a file in it"
     assert raised.value.problems == (f"abers.toml: output.predictions: {problem}",)
-    assert checked(**named, state__path="abers.state").meaning["state"].startswith("abers.state")
+    (line,) = words(checked(**named, state__path="abers.state"))["Writes"]
+    assert "state to abers.state" in line
     with pytest.raises(ConfigError, match=r"^abers\.toml: state\.path: there is a directory; name"):
         checked(**named, state__path="there")
 
@@ -312,40 +362,75 @@ def test_a_token_that_cannot_be_used(token: str) -> None:
 # The sample
 
 
+def table(*records: object, **flags: Any) -> list[str]:  # noqa: ANN401
+    """Return the printed lines of a sample of some records."""
+    write("stream.jsonl", *records)
+    return shown(checked("stream.jsonl", **flags), "stream.jsonl")
+
+
+def shown(report: ConfigReport, name: str, width: int = 100) -> list[str]:
+    """Return the printed lines of the sample in a report."""
+    assert report.sample is not None
+    ink = Ink(width, colour=False, unicode=True)
+    return [*sample_lines(report.sample, name, report.config, ink)]
+
+
 def test_records_as_understood() -> None:
-    """Each record is one line: where it is, what it is, and what was read in it."""
-    sample = sampled(
-        observation(1, model="fraud", country="FR", amount=12.5),
+    """Each record is a row: where it is, what it is, and what was read in it."""
+    assert table(
+        observation(1, model="fraud", country="FR", n=1),
         label(1, model="fraud"),
         observation(2, time="2023-11-14T23:13:20+01:00"),
-        input__fields={"segment": "country", "passthrough": ["amount"]},
-    )
-    assert sample.lines == [
-        (
-            'stream.jsonl line 1: observation "a1" of model "fraud", 2023-11-14T22:13:20.001Z, '
-            'segment "FR", score 0.5, passed through {"amount": 12.5}'
-        ),
-        'stream.jsonl line 2: label 1 for "a1" of model "fraud", 2023-11-14T22:13:21.001Z',
-        (
-            'stream.jsonl line 3: observation "a2" of model "default", 2023-11-14T22:13:20.000Z, '
-            "score 0.5"
-        ),
+        input__fields={"segment": "country", "passthrough": ["n"]},
+    ) == [
+        "  row      id   model     segment   time (UTC)                  raw   label   passed through",  # noqa: E501
+        '  line 1   a1   fraud     FR        14 Nov 2023, 22:13:20.001   0.5           {"n": 1}',
+        "  line 2   a1   fraud               14 Nov 2023, 22:13:21.001             1",
+        "  line 3   a2   default             14 Nov 2023, 22:13:20.000   0.5",
+        "  all read, none unreadable",
     ]
-    assert (sample.records, sample.mistake) == (3, None)
+
+
+def test_times_are_those_of_the_zone() -> None:
+    """Times are shown in the zone of the input, with seconds only where there are some."""
+    head, row, _ = table(
+        observation(1, time="2023-11-15 05:15:00", id="b"),
+        input__timezone="America/New_York",
+        task__scores="probability",
+    )
+    assert head.split()[-3:] == ["(New", "York)", "raw"]
+    assert row.endswith("15 Nov 2023, 05:15   0.500")
 
 
 def test_records_with_features() -> None:
     """Features are shown where a learner is to score them."""
     pytest.importorskip("river")
-    (line,) = sampled(observation(1, score=None, x={"amount": 1}), learner={}).lines
-    assert line.endswith(', features {"amount": 1}')
+    head, row, _ = table(observation(1, score=None, x={"amount": 1}), learner={})
+    assert head.endswith("features")
+    assert row.endswith('{"amount": 1}')
+
+
+def test_scores_of_several_classes() -> None:
+    """The scores of a record are shown by class."""
+    _, row, _ = table(
+        observation(1, score={"cat": 0.25, "dog": 0.75}),
+        task__kind="multiclass",
+        task__classes=["cat", "dog"],
+    )
+    assert row.endswith("cat=0.25 dog=0.75")
 
 
 def test_records_that_carry_their_labels() -> None:
-    """With a delay a record is an observation and its label, if that is known already."""
-    sample = sampled(observation(1, label=True), observation(2), input__delay=5)
-    assert [line.rpartition(", ")[2] for line in sample.lines] == ["label 1", "no label yet"]
-    assert sample.mistake is None
+    """With a time of its label a record shows both, if the label is known already."""
+    of_labels: dict[str, Any] = {"input__fields": {"label_time": "seen"}}
+    head, *rows, _ = table(
+        observation(1, time=START, label=True, seen=START + 60_000),
+        observation(2, time=START),
+        **of_labels,
+    )
+    assert head.split("   ")[-2:] == ["label", "known at"]
+    assert [row.split()[-1] for row in rows] == ["22:14:20", "0.5"]
+    assert rows[0].split()[-5] == "1"
 
 
 def test_a_sample_of_the_second_input() -> None:
@@ -353,10 +438,10 @@ def test_a_sample_of_the_second_input() -> None:
     write("stream.jsonl")
     write("labels.csv", "txn,time,label", f"a1,{START},1")
     flags = {"input__labels": "labels.csv", "input__label_fields__id": "txn"}
-    sample = checked("labels.csv", **flags).sample
-    assert sample is not None
-    assert sample.lines == [
-        'labels.csv line 2: label 1 for "a1" of model "default", 2023-11-14T22:13:20.000Z'
+    assert shown(checked("labels.csv", **flags), "labels.csv") == [
+        "  row      id   model     time (UTC)              label",
+        "  line 2   a1   default   14 Nov 2023, 22:13:20       1",
+        "  all read, none unreadable",
     ]
 
 
@@ -365,16 +450,15 @@ def test_a_sample_without_records(content: str) -> None:
     """It is said that there was nothing to read."""
     write("stream.jsonl")
     Path("sample.csv").write_text(content)
-    sample = checked("sample.csv").sample
-    assert sample is not None
-    assert (sample.lines, sample.mistake) == (["sample.csv holds no record"], None)
+    assert shown(checked("sample.csv"), "sample.csv") == ["  sample.csv has no record"]
 
 
 def test_ten_records() -> None:
     """Ten records are shown, however many there are."""
     sample = sampled(*map(observation, range(30)))
-    assert len(sample.lines) == 10
+    assert len(sample.rows) == 10
     assert sample.records == 30
+    assert table(*map(observation, range(30)))[-1] == "  20 more records read, none unreadable"
 
 
 @pytest.mark.parametrize(
@@ -392,7 +476,7 @@ def test_the_first_mistake(record: object, reason: str) -> None:
     assert sample.mistake is not None
     assert sample.mistake.startswith(f"stream.jsonl line 13: {reason}")
     assert "the record is '" in sample.mistake
-    assert len(sample.lines) == 10
+    assert len(sample.rows) == 10
 
 
 @pytest.mark.parametrize("wrong_first", [False, True])
@@ -413,8 +497,8 @@ def test_a_long_record() -> None:
 
 def test_a_time_beyond_all_calendars() -> None:
     """A time that no calendar has is shown as a number."""
-    (line,) = sampled(observation(1, time=-(10**14) + 1)).lines
-    assert f"{-(10**14) + 1} ms" in line
+    _, row, _ = table(observation(1, time=-(10**14) + 1))
+    assert f"event time {-(10**14) + 1:,}" in row
 
 
 def test_a_sample_that_cannot_be_read_on() -> None:
@@ -425,7 +509,7 @@ def test_a_sample_that_cannot_be_read_on() -> None:
     Path("sample.jsonl.gz").write_bytes(packed[: len(packed) // 2])
     sample = checked("sample.jsonl.gz").sample
     assert sample is not None
-    assert len(sample.lines) == 10
+    assert len(sample.rows) == 10
     assert sample.mistake is not None
     assert sample.mistake.startswith("sample.jsonl.gz")
 
@@ -436,7 +520,7 @@ def test_a_sample_without_the_columns() -> None:
     write("sample.csv", "id,time,value", f"a1,{START},1")
     sample = checked("sample.csv").sample
     assert sample is not None
-    assert sample.lines == []
+    assert sample.rows == []
     assert sample.mistake is not None
     assert sample.mistake.startswith("sample.csv")
 

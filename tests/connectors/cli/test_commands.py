@@ -386,7 +386,7 @@ def test_check_says_what_is_meant(invoke: Invoke, folder: Path) -> None:
     """A configuration without mistakes is shown in words, and nothing is written."""
     ran = invoke("check", "abers.toml")
     assert (ran.code, ran.err) == (0, "")
-    assert "predictions: out.jsonl\n" in ran.out
+    assert "  Writes      predictions to out.jsonl; " in ran.out
     assert names(folder) == {"abers.toml", "in.jsonl"}
 
 
@@ -394,7 +394,7 @@ def test_check_shows_a_sample(invoke: Invoke, folder: Path) -> None:
     """Ten records as understood, and the first mistake with exit code 1."""
     ran = invoke("check", "abers.toml", "--sample", "in.jsonl")
     assert ran.code == 1
-    assert ran.out.count("in.jsonl line ") == 10
+    assert ran.out.count("\n  line ") == 10
     assert re.match(r"error: in\.jsonl line 5: bad-json: ", ran.err)
     (folder / "good.jsonl").write_text(lines(1))
     ran = invoke("check", "abers.toml", "--sample", "good.jsonl")

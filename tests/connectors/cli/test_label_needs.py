@@ -29,9 +29,7 @@ def test_before_the_tests_begin(invoke: Callable[..., Ran], tmp_path: Path) -> N
     summary = json.loads(ran.out)
     more = 200 - summary["labels"]
     assert 0 < more < 200
-    assert summary["label_needs"] == [
-        f"Tests begin after 200 labels (monitoring.grace_period): {more} more."
-    ]
+    assert summary["label_needs"] == [f"Tests begin after 200 labels: {more} more."]
 
 
 def test_where_nothing_is_found_yet(invoke: Callable[..., Ran], tmp_path: Path) -> None:

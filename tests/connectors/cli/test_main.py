@@ -75,6 +75,16 @@ def test_help_names_every_choice(invoke: Invoke) -> None:
     assert [name for name in known if name not in shown] == []
 
 
+def test_help_has_the_declared_sentences(invoke: Invoke) -> None:
+    """The help of a flag that is also a key begins with the sentence that the key has."""
+    from abers_connectors.config.options import options  # noqa: PLC0415
+
+    shown = " ".join(invoke("replay", "--help").out.split()).replace("- ", "-")
+    flags = [one for one in options().values() if one.flag]
+    sentences = {one.flag: one.sentence.replace("`input.timezone`", "--timezone") for one in flags}
+    assert [flag for flag, one in sentences.items() if one.replace("- ", "-") not in shown] == []
+
+
 def test_help_groups_options(invoke: Invoke) -> None:
     """The help of replay has a section for each group of options, the general ones last."""
     shown = invoke("replay", "--help").out
@@ -356,6 +366,31 @@ def test_a_table_of_delays(invoke: Invoke, file: Path) -> None:
         ["0", "observations", "late"],
         ["2", "observations", "late"],
         ["1", "minute", "late"],
+    ]
+
+
+def test_delays_of_a_configuration(invoke: Invoke, file: Path, tmp_path: Path) -> None:
+    """Each delay replaces that of the configuration; its outputs and its state stay as they are."""
+    file.rename(tmp_path / "s.csv")
+    (tmp_path / "c.toml").write_text(
+        "input = {observations = 's.csv', delay = 7, fields = {time = 'row'}}\n"
+        "output.predictions = 'p.csv'\nstate.path = 'kept'\n"
+    )
+    ran = invoke("replay", "c.toml", "--delays", "0,2", "--json")
+    assert ran.code == 0, ran.err
+    assert [*msgspec.json.decode(ran.out)] == ["0 observations late", "2 observations late"]
+    assert {one.name for one in tmp_path.iterdir()} == {"s.csv", "c.toml"}
+
+
+def test_a_flag_that_does_not_fit_a_configuration(invoke: Invoke, tmp_path: Path) -> None:
+    """A mistake of a flag is said as the flag is written, and one of the file as its key."""
+    (tmp_path / "c.toml").write_text("input = {observations = 's.csv', percent = 5}\n")
+    ran = invoke("replay", "c.toml", "--window", "0", "--support", "0", "1")
+    assert ran.code == 78
+    assert sorted(in_a_line(ran.err).splitlines()) == [
+        'error: --support: applies only to the task "regression"; leave it out',
+        "error: --window: 0 is too small; write at least 1",
+        "error: c.toml: input.percent: 5 is not a boolean; write true or false, without quotes",
     ]
 
 

@@ -160,7 +160,7 @@ REPLAYS = {
         [
             "'late' is not a label",
             "scores.csv line 2",
-            "write 0 or 1, or false or true, or name the values that mean 1 in input.pos_label (",
+            "write 0 or 1, or false or true, or name the values that mean 1 in --positive",
         ],
     ),
     "numbers as labels": Mistake(
@@ -172,7 +172,7 @@ REPLAYS = {
         [
             "time '2013-04-01 05:00:00' has no UTC offset",
             "scores.csv line 2",
-            "name its zone, such as Europe/Berlin or UTC, in input.timezone (--timezone), or ",
+            "name its zone, such as Europe/Berlin or UTC, with --timezone, or write whole ",
         ],
     ),
     "a time in seconds": Mistake(
@@ -205,8 +205,8 @@ REPLAYS = {
         [
             "score 50.0 is not a probability in [0, 1]",
             "scores.csv line 2",
-            "is it a percentage? Divide it by 100 (--scores percent)",
-            "is it another number, such as a margin? Change task.scores (--scores any)",
+            "is it a percentage? Add --scores percent",
+            "is it another number, such as a margin? Add --scores any",
         ],
     ),
     "more than 100 per cent": Mistake(

@@ -82,6 +82,7 @@ def test_it_is_written_from_the_declarations() -> None:
     """Example and documentation are what the declarations of the options say."""
     assert EXAMPLE.read_text() == option_pages.example(), REMEDY
     assert option_pages.PAGE.read_text() == option_pages.page(), REMEDY
+    assert option_pages.FLAGS.read_text() == option_pages.flags(), REMEDY
 
 
 def test_it_has_every_key() -> None:
@@ -139,20 +140,20 @@ def test_the_example_of_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """The example of a service is one, and what it says of its records is so."""
     monkeypatch.chdir(tmp_path)
     report = check(str(SERVICE), environ={})
-    assert report.meaning["labels"] == "topic fraud.labels, merged by record timestamp"
+    assert "topic fraud.labels for the labels" in str(report.meaning["Reads"][1])
     records = re.findall(r"#     ({.+})", SERVICE.read_text())
     Path("records.jsonl").write_text("\n".join(records))
     config = load(SERVICE, environ={})
     source = open_input(config, "records.jsonl")
-    assert sampled(source, config.settings()).lines == [
-        (
-            'records.jsonl line 1: observation "a1" of model "fraud", 2026-01-31T12:00:00.000Z, '
-            "score 0.83"
-        ),
-        'records.jsonl line 2: label 1 for "a1" of model "fraud", 2026-01-31T12:20:00.000Z',
+    rows = sampled(source, config.settings()).rows
+    assert [(one.where, one.event.id, one.event.model) for one in rows] == [
+        ("line 1", "a1", "fraud"),
+        ("line 2", "a1", "fraud"),
     ]
+    assert [one.value for one in rows] == [None, 1]
 
 
 def test_it_is_accepted() -> None:
     """Nothing has to be made before the example runs."""
-    assert check(str(EXAMPLE), environ={}).meaning["observations"].startswith("standard input")
+    first, *_ = check(str(EXAMPLE), environ={}).meaning["Reads"]
+    assert str(first).startswith("standard input")

@@ -13,9 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.exceptions import ConfigError
+from abers.stream.cells import BadRecordError
+from abers.stream.label_readers import ClassReader, LabelReader
+from abers.stream.readers import FeaturesReader
 from abers.stream.settings import LARGEST_TIME
+from abers.stream.times import TimeReader
 from abers_connectors.config.model import Config, load
-from abers_connectors.config.options import SECTIONS
+from abers_connectors.config.options import SECTIONS, options
 from abers_connectors.config.problems import keys_of
 from abers_connectors.config.value_types import MAX_COUNT
 
@@ -194,16 +198,16 @@ MISTAKES = {
     ),
     "limits.label_timeout = '1d'\ninput.unlabelled = 'ok'": (
         "input.unlabelled: 'ok' is not a label; write 0 or 1, or false or true, or name the values "
-        'that mean 1 in input.pos_label (--positive); or write "drop"'
+        'that mean 1 in input.pos_label; or write "drop"'
     ),
     "limits.label_timeout = '1d'\ninput.unlabelled = [0]": (
         "input.unlabelled: [0] is not a label; write a string, a number, true or false"
     ),
     "task.kind = 'regression'\nlimits.learn_after = '30d'": (
-        "limits.learn_after: is for two classes and the calibrators ivap and protected; remove it"
+        "limits.learn_after: is for the calibrators ivap, protected and protected-cvap; remove it"
     ),
     "calibrator.kind = 'platt'\nlimits.learn_after = '30d'": (
-        "limits.learn_after: is for two classes and the calibrators ivap and protected; remove it"
+        "limits.learn_after: is for the calibrators ivap, protected and protected-cvap; remove it"
     ),
     "input.unlabelled = 0": (
         'input.unlabelled: needs limits.label_timeout; set how long a label may take, such as "30d"'
@@ -456,7 +460,7 @@ MISTAKES = {
         "telemetry: applies only to topics, in a section [kafka]; remove it"
     ),
     "input.format = 'csv'": (
-        'input.format: "csv" contradicts the file name stream.jsonl; remove input.format'
+        'input.format: "csv" contradicts the file name stream.jsonl; remove it'
     ),
     # alarms
     "alerts.webhook = 'https://example.com'\nmonitoring.tests = false": (
@@ -756,3 +760,43 @@ def test_mistakes_in_flags(given: dict[str, Any], line: str) -> None:
     with pytest.raises(ConfigError) as error:
         load(flags={"input.observations": "a.csv"} | given, environ={}, front="flag")
     assert error.value.problems == (line,)
+
+
+def test_a_variable_names_variables(messages: Callable[..., list[str]]) -> None:
+    """A mistake in the environment names other options as variables, too."""
+    environ = {"ABERS_KAFKA__STALL_TIMEOUT": '"5s"', "ABERS_KAFKA__SECURITY__KEYFILE": "k"}
+    text = "kafka = {bootstrap_servers = 'b:1', observations = 'o', predictions = 'p'}\n"
+    assert messages(text, environ) == [
+        (
+            "environment: ABERS_KAFKA__STALL_TIMEOUT: must be longer than "
+            "ABERS_KAFKA__TRANSACTION_TIMEOUT"
+        ),
+        (
+            "environment: ABERS_KAFKA__SECURITY__KEYFILE: applies only to TLS; set "
+            'ABERS_KAFKA__SECURITY__PROTOCOL="SSL" or "SASL_SSL", or remove it'
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("read", "cell", "key", "flag", "parameter"),
+    [
+        (LabelReader().one, "late", "input.pos_label", "--positive", "positive"),
+        (LabelReader().one, -4, "task.kind", "--task regression", "task='regression'"),
+        (TimeReader().one, "2026-03-01 00:00:00", "input.timezone", "--timezone", "zone"),
+        (FeaturesReader().one, 5, "input.fields.x", "input.fields.x in a configuration", "x"),
+        (ClassReader(["a"]).one, "b", "task.classes", "--score", "classes"),
+    ],
+)
+def test_what_a_record_lacks_is_named_as_its_user_writes_it(
+    read: Callable[[object], object], cell: object, key: str, flag: str, parameter: str
+) -> None:
+    """The error of a cell names a key that there is, its flag, or a parameter."""
+    with pytest.raises(BadRecordError) as caught:
+        read(cell)
+    assert key in options()
+    declared = options()[key].flag
+    assert declared is None or flag.startswith(declared)
+    assert key in caught.value.said("toml")
+    assert flag in caught.value.said("flag")
+    assert parameter in caught.value.said("python") == str(caught.value)

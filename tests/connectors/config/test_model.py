@@ -10,7 +10,7 @@ from abers import ConfigError, registry
 from abers.stream import Observation, Processor, Settings, make_task
 from abers.stream.fields import Fields
 from abers.stream.settings import LARGEST_TIME
-from abers_connectors.config.description import described
+from abers_connectors.config.description import described, usual_keys
 from abers_connectors.config.model import Config, load
 from abers_connectors.config.sections import InputSection
 from abers_connectors.config.value_types import MAX_COUNT, Lateness
@@ -102,26 +102,28 @@ def test_a_run_length_may_be_a_time() -> None:
     """An average run length is a number of observations, or a time in which there are many."""
     settings = loaded(monitoring={"average_run_length": "30d"}).settings()
     assert settings == Settings(average_run_time=30 * DAY)
-    described_as = described(loaded(monitoring={"average_run_length": "36h", "tolerance": 1.5}))
-    assert described_as["monitoring"] == (
-        "on; alarms where odds are off by more than 1.5 times, with at least 36 hours between "
-        "false alarms on average"
+    config = loaded(monitoring={"average_run_length": "36h", "tolerance": 1.5})
+    (line,) = described(config)["Watches"]
+    assert str(line) == (
+        "alarm beyond 1.5 times the odds; 36 hours on average between false alarms"
     )
+    assert not usual_keys(config) & {"monitoring.average_run_length", "monitoring.tolerance"}
 
 
 @pytest.mark.parametrize(
-    ("monitoring", "says"), [({"enabled": False}, "off"), ({"tests": False}, "on, without tests")]
+    ("monitoring", "says"),
+    [({"enabled": False}, "nothing"), ({"tests": False}, "scores, without tests and alarms")],
 )
 def test_monitoring_without_alarms(monitoring: dict[str, bool], says: str) -> None:
     """The meaning of a configuration says whether there are tests."""
-    assert described(loaded(monitoring=monitoring))["monitoring"] == says
+    assert [*map(str, described(loaded(monitoring=monitoring))["Watches"])] == [says]
 
 
 def test_no_calibrator_serves_the_scores() -> None:
     """The meaning of the calibrator "none" is that scores are served as they are."""
     config = loaded(task={"scores": "probability"}, calibrator={"kind": "none"})
-    says = "none, serves the scores as they are, and learns nothing"
-    assert described(config)["calibrator"] == says
+    says = "none; scores are served as they are, and nothing is learned"
+    assert [*map(str, described(config)["Calibrates"])] == [says]
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
@@ -262,9 +264,9 @@ def test_the_label_that_is_assumed(given: dict[str, Any], label: object) -> None
     """It is read as the labels of the records are, and is a setting of the state."""
     config = loaded(limits__label_timeout="30d", **given)
     assert config.settings().unlabelled == label
-    shown = described(config).get("no label")
-    expected = f"counts as label {label} after 30 days; a later one is not learned"
-    assert shown == (None if label is None else expected)
+    (line,) = described(config)["Waits"]
+    expected = f"; then it counts as label {label}, and a later one is not learned"
+    assert str(line) == f"30 days for a label{'' if label is None else expected}"
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     Invoke = Callable[..., Ran]
 
 UNDECLARED = (
-    "Are they probabilities or logits? Then declare them, in scores. Are they per cent? "
-    "Then divide them by 100."
+    "Are they probabilities? Then add --scores probability. Are they logits? Then add --scores "
+    "logit. Are they per cent? Then add --scores percent."
 )
 BEYOND = (
     "beyond [0, 1], and have no verdict of their own. Are they logits? Add --scores logit. Are "

@@ -217,6 +217,17 @@ def test_limits_of_models_hold_over_all_workers() -> None:
         finish(run)
 
 
+def test_workers_name_options_as_their_user_writes_them() -> None:
+    """A dead letter names the option of a command, or says that it is one of a configuration."""
+    settings, records = Settings(max_id_bytes=3), [Observation("abcd", 5, score=0.5)]
+    for front, words in (("toml", "raise limits.max_id_bytes"), ("flag", " in a configuration; ")):
+        run, written = shared(Records(records), settings=settings, front=front)
+        finish(run)
+        (dead,) = written["dead_letters"].rows
+        assert words in dead.detail
+        assert [one.front for one in run.processors] == [front] * 2
+
+
 def test_too_many_dead_letters_end_the_run() -> None:
     """The limit of dead letters counts those of all workers, and the first one may stop the run."""
     records = history(3_000)

@@ -102,8 +102,21 @@ def test_columns_of_both_files_may_be_named() -> None:
             "id,when,label\na,#1,1\n",
             r"l.csv has no label time column; .* --labels l.csv --label-time when$",
         ),
+        (
+            "id,time,score\na,#1,.2\n",
+            "id,label\na,1\n",
+            (
+                r"no label time column; l.csv has the columns id, label; without times, put the "
+                r"labels into a column of p.csv, and say how late they are: abers replay p.csv "
+                r"--delay 50$"
+            ),
+        ),
         ("id,time,score\na,#1,.2\n", "id,time,y2\na,#1,1\n", r"l.csv has no label column; .*"),
-        ("id,score\na,.2\n", "id,time,label\na,#1,1\n", r"p.csv has no time column; .* --time "),
+        (
+            "id,score\na,.2\n",
+            "id,time,label\na,#1,1\n",
+            r"p.csv has no time column; .* --delay 50$",
+        ),
         (
             "id,time,score,model\na,#1,.2,m\n",
             "id,time,label\na,#1,1\n",
@@ -251,7 +264,7 @@ def test_a_flag_that_topics_have_no_use_for(invoke: Invoke) -> None:
     )
     ran: Ran = invoke("replay", "k.toml", "--delay", "5")
     assert (ran.code, ran.out) == (78, "")
-    assert "input.delay: applies only to files" in ran.err
+    assert "--delay: applies only to files" in ran.err
 
 
 def test_predictions_are_not_written_unasked(invoke: Invoke) -> None:

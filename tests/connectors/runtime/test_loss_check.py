@@ -145,6 +145,7 @@ def test_each_kind_has_its_sentence(
 ) -> None:
     """A service and the end of a replay name what is lost, by kind."""
     (task,) = tasks(**{"max_jump": 2**53} | limits)
+    task.processor.front = "toml"
     check = LossCheck()
     check.check([task])
     task.processor.process_many(events)
@@ -158,7 +159,7 @@ def test_each_kind_has_its_sentence(
 def test_retired_predictions() -> None:
     """Predictions that go with their models come with the limits that retire them."""
     of = {"learned": 900, "retired": 200}
-    (said,) = loss_sentences(of, Settings(), [])
+    (said,) = loss_sentences(of, Settings(), [], "toml")
     assert said.startswith("200 of 1,100 predictions were dropped with their models (18 %)")
 
 
@@ -169,7 +170,7 @@ def test_a_share_that_is_not_exceeded(loss: Loss) -> None:
     whole = next(name for name in loss.whole if name not in loss.lost)
     for lost in (most, most + 1):
         of = {whole: 10_000 - lost * part, loss.lost[0]: lost}
-        said = loss.text(of, Settings(), [])
+        said = loss.text(of, Settings(), [], "toml")
         assert (said is not None) == (lost > most)
         assert said is None or "10,000" in said
 

@@ -336,7 +336,7 @@ def test_a_row_that_is_too_large_costs_itself(tmp_path: Path) -> None:
     ]
     ((row, reason, detail, origin),) = batch.bad
     assert (row, reason, origin.where) == (1, "too-large", f"{path} row 2")
-    assert detail.startswith("1618 bytes, but input.max_record_bytes = 1000; ")
+    assert detail.startswith("1618 bytes, but max_record_bytes=1000; ")
     assert origin.raw == '{"id":"b","time":6,"score":0.5}… (1618 bytes)'
     assert batch.origin(1).where == f"{path} row 3"
     assert batch.records == 4

@@ -176,7 +176,7 @@ def test_files_say_what_their_records_say(name: str, form: str, tmp_path: Path) 
         SourceOptions(kind=kind, fields=fields, readers=reads),
     ).batches()
     raw = {path: Cells(objects([one.get(path) for one in records])) for path in records[0]}
-    expected, _, refused = Schema(fields, reads, kind).read(raw, range(len(records)))
+    expected, _, refused, _ = Schema(fields, reads, kind).read(raw, range(len(records)))
     assert repr([*batch.events]) == repr([*expected])
     assert repr(batch.events.awaited) == repr(expected.awaited)
     assert repr(batch.events.awaited_times) == repr(expected.awaited_times)

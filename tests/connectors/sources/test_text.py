@@ -149,7 +149,7 @@ def test_a_record_over_the_limit_is_bad(tmp_path: Path, name: str) -> None:
             continue
         assert ids == ["a", "a"]
         assert (bad[0].row, bad[0].reason) == (1, "too-large")
-        assert f"{size} bytes, but input.max_record_bytes = {limit}" in bad[0].detail
+        assert f"{size} bytes, but max_record_bytes={limit}" in bad[0].detail
         assert bad[0].origin.raw == f"{long[:1000].decode()}… ({size} bytes)"
 
 

@@ -45,11 +45,11 @@ def test_a_calibrator_equals_its_oracle(seed: int, age: int | None) -> None:
     one = core.VennAbersModel(core.CalibrationSet(), NEVER, -1 if age is None else age)
     plain = OrderedVennAbers(age)
     for row, (kind, score, label, number, moment, clock) in enumerate(steps(seed)):
-        found, before = one.step(kind, score, label, math.nan, number, moment, clock), len(plain)
+        found, before = one.step(kind, [score], label, math.nan, number, moment, clock), len(plain)
         if kind == PREDICT:
             expected = plain.predict_one(score, number=number, moment=moment, clock=clock)
             n_labels = before if age is None else len(plain)  # by age it learns before it predicts
-            assert found == ((*expected, expected.merged), n_labels)
+            assert found == ([*expected, expected.merged], n_labels)
         elif kind == LEARN:
             plain.learn_one(score, label, number=number, clock=clock)
         else:
@@ -65,7 +65,7 @@ def test_a_protected_calibrator_learns_by_age() -> None:
     rng = np.random.default_rng(3)
     model: Any = core.Protection(core.CalibrationSet(), 0, 0.25, 0, 20)
     for now in range(300):
-        model.step(PREDICT, rng.random(), 0.0, math.nan, now, now, now)
-        model.step(LEARN, rng.random(), rng.integers(0, 2), math.nan, now, now, now)
+        model.step(PREDICT, [rng.random()], 0.0, math.nan, now, now, now)
+        model.step(LEARN, [rng.random()], rng.integers(0, 2), math.nan, now, now, now)
         assert model.size == max(now - 19, 0)
         assert (model.mixture.labels, model.mixture.awaiting_count) == (now + 1, 0)

@@ -13,26 +13,22 @@ import struct
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.calibration.models import given as drawn
+from tests.engine.calibration.models import made, run, saved
 from tests.engine.cases import SEEDS
-from tests.oracles import aggregation, elementary
+from tests.oracles import elementary
 
 from abers import LabelError, ParameterError, ScoreError, StateError, VennAbers, checks
 from abers.backends import core
 from abers.calibration.protected import ProtectedVennAbers
 from abers.serialization import pack, seal, unpack
 from abers.steps import EXPIRE, LEARN, PREDICT, interleaved
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from abers._core import Aggregation
-    from abers.arrays import Bytes, Floats, Integers
 
 pytestmark = pytest.mark.native
 
@@ -57,38 +53,17 @@ def test_contract(options: dict[str, Any]) -> None:
 def test_a_lane_is_the_exact_mixture() -> None:
     """Labels at once: the mixture is that of Bayes, in fractions."""
     rng = np.random.default_rng(1)
-    n = 60
-    forecasts = rng.integers(1, 63, (n, 2)) / 64
-    labels = rng.integers(0, 2, n)
-    mixture = core.Aggregation(1, 0.25)
-    held = [Fraction(1, 4)] + [Fraction(3, 8) / 3] * 3 + [Fraction(3, 8)]
-    p = np.empty(1)
-    for row, (two, label) in enumerate(zip(forecasts, labels.tolist(), strict=True)):
-        number = np.array([row])
-        mixture.run(np.array([PREDICT], np.uint8), number, np.zeros(1, np.uint8), two[None], p)
-        columns = saved(mixture)
-        every = [Fraction(one) for one in columns["forecasts"].tolist()]
-        given_here = two.tolist() if row else [two[0]] * 2  # before the first label all say raw
-        assert every[:2] == [Fraction(one) for one in given_here]
+    model = made("one")
+    held = [Fraction(1, 4), *[Fraction(3, 56)] * 7, *[Fraction(1, 8)] * 3]
+    for number in range(60):
+        scores, label = drawn("one", rng), int(rng.integers(2))
+        ((*_, p),) = run(model, PREDICT, [number], scores=scores).tolist()
+        (kept,) = saved(model.mixture)["forecasts"].tolist()
+        every = [Fraction(one) for one in kept[:11]]
         expected = sum(w * q for w, q in zip(held, every, strict=True)) / sum(held)
-        assert p[0] == pytest.approx(float(expected), rel=1e-12)
+        assert p == pytest.approx(float(expected), rel=1e-12)
         held = [w * (q if label else 1 - q) for w, q in zip(held, every, strict=True)]
-        mixture.run(np.array([LEARN], np.uint8), number, np.array([label], np.uint8), two[None], p)
-
-
-def saved(mixture: Aggregation | aggregation.Aggregation) -> dict[str, NDArray[Any]]:
-    """Return the state of a mixture as columns."""
-    lanes, experts = mixture.lane_rows, mixture.experts
-    columns: dict[str, Any] = {
-        "own": np.empty(mixture.parameter_count),
-        "exponents": np.empty(experts + 1, np.int64),
-        "numbers": np.empty(lanes, np.int64),
-        "moments": np.empty(lanes, np.int64),
-        "weights": np.empty(lanes * experts),
-        "forecasts": np.empty(lanes * experts),
-    }
-    mixture.save(*columns.values())
-    return columns
+        run(model, LEARN, [number], label, scores)
 
 
 def adversary(delay: int, rounds: int) -> tuple[float, float, int]:
@@ -96,28 +71,16 @@ def adversary(delay: int, rounds: int) -> tuple[float, float, int]:
 
     All labels of a delay contradict the mean forecast of that delay.
     """
-    mixture = core.Aggregation(1, 0.25)
+    model = made("one")
     total = raw = 0.0
-    number = 0
-    for _ in range(rounds):
-        numbers = range(number, number + delay)
-        given = np.array([[0.9, 0.1]])
-        forecasts = [step(mixture, PREDICT, one, 0, given) for one in numbers]
+    for first in range(0, rounds * delay, delay):
+        numbers = range(first, first + delay)
+        forecasts = [run(model, PREDICT, [one])[0, 2] for one in numbers]
         label = int(np.mean(forecasts) < 0.5)
         total += sum(loss(one, label) for one in forecasts)
         raw += delay * loss(0.9, label)
-        for one in numbers:
-            step(mixture, LEARN, one, label, given)
-        number += delay
-    return total, raw, mixture.lane_count
-
-
-def step(mixture: Aggregation, kind: int, number: int, label: int, given: Floats) -> float:
-    """Run one step; return the probability of a prediction."""
-    p = np.empty(1)
-    kinds, labels = np.array([kind], np.uint8), np.array([label], np.uint8)
-    mixture.run(kinds, np.array([number]), labels, given, p)
-    return p.item()
+        run(model, LEARN, numbers, label)
+    return total, raw, model.mixture.lane_count
 
 
 @pytest.mark.parametrize("delay", [1, 10, 100])
@@ -168,20 +131,6 @@ def test_the_bound_holds_for_any_order(seed: int, size: int) -> None:
     prior = PRIOR
     for (name, theirs), weight in zip(losses.items(), prior, strict=True):
         assert served <= theirs + most * -math.log(weight) + 1e-9, name
-
-
-def test_identical_forecasts_give_that_forecast() -> None:
-    """Where all experts say the same the mixture says it too, whatever they are weighed."""
-    mixture = core.Aggregation(2)
-    for number in range(50):
-        step(mixture, PREDICT, number, 0, np.array([[0.2, 0.7, 0.4]]))
-        step(mixture, LEARN, number, number % 3 > 0, np.array([[0.2, 0.7, 0.4]]))
-    step(mixture, PREDICT, 99, 0, np.array([[0.2, 0.7, 0.4]]))
-    columns = saved(mixture)
-    assert len({*columns["weights"].tolist()}) > 2
-    columns["forecasts"][:] = 0.3
-    mixture.load_pieces([one.tobytes() for one in columns.values()], 51, 50, 50, 1)
-    assert step(mixture, PREDICT, 99, 0, np.array([[0.5, 0.5, 0.5]])) == pytest.approx(0.3)
 
 
 def test_losses_are_those_of_the_forecasts() -> None:
@@ -402,58 +351,7 @@ def test_scores_that_are_no_probabilities() -> None:
         calibrator.learn_one(score, 1 - int(score), number=number)
 
 
-# The native core against plain Python
-
-
-def steps(n: int, seed: int) -> tuple[Bytes, Integers]:
-    """Return kinds and numbers of all sorts of steps."""
-    rng = random.Random(seed)  # noqa: S311 - no secret
-    found: list[tuple[int, int]] = []
-    waiting: list[int] = []
-    new = 0
-    for _ in range(n):
-        u = rng.random()
-        if u < 0.5:
-            found.append((PREDICT, new))
-            waiting.append(new)
-            new += 1
-        elif u < 0.85 and waiting:
-            kind = LEARN if u < 0.8 else EXPIRE
-            found.append((kind, waiting.pop(rng.randrange(len(waiting)))))
-        elif u < 0.9:
-            found.append((rng.choice([PREDICT, LEARN]), -1))
-        elif u < 0.95:
-            found.append((rng.choice([LEARN, EXPIRE]), rng.randrange(new + 5)))
-        elif waiting:
-            found.append((PREDICT, rng.choice(waiting)))
-    kinds, numbers = zip(*found, strict=True)
-    return np.array(kinds, np.uint8), np.array(numbers, np.int64)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_mixture_equals_its_oracle(seed: int) -> None:
-    """Probabilities and state are those of plain Python, to the bit."""
-    kinds, numbers = steps(1_500, seed)
-    rng = np.random.default_rng(seed)
-    n = len(kinds)
-    labels, given = rng.integers(0, 2, n).astype(np.uint8), rng.random((n, 4))
-    if seed % 2:
-        given[:, 0] = np.where(rng.random(n) < 0.5, labels * 0.9999999, given[:, 0])
-    native, plain = core.Aggregation(3), aggregation.Aggregation(3)
-    for first in range(0, n, 400):
-        rows = slice(first, first + 400)
-        size = len(kinds[rows])
-        results = []
-        for one in (native, plain):
-            moments, known, p = np.empty(size), np.empty(size, np.uint8), np.full(size, np.nan)
-            one.moments(kinds[rows], numbers[rows], moments, known)
-            one.run(kinds[rows], numbers[rows], labels[rows], given[rows], p)
-            losses, weights = np.empty(8), np.empty(7)
-            one.losses(losses)
-            one.weights(weights)
-            results.append([moments, known, p, losses, weights, *saved(one).values()])
-        for left, right in zip(*results, strict=True):
-            np.testing.assert_array_equal(left, right)
+# Functions
 
 
 def test_the_logistic_function() -> None:

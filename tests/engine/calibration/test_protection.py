@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 import threading
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.oracles.calibration_sets import ClassSets, FoldSets, OneSet
 from tests.oracles.protection import Protection
 
 from abers import ParameterError, StateError, VennAbers, WeightError
@@ -30,27 +32,50 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.native
 
 
-def made(kind: Kind, window: int = 0) -> tuple[Any, Any]:
+KINDS_OF_SETS = ("one", "folds", "classes")
+FOLDS, CLASSES = 3, 4
+
+
+def made(sets: str, kind: Kind, window: int = 0) -> tuple[Any, Any]:
     """Make a calibrator of the core, and one of plain Python."""
-    native = core.Protection(core.CalibrationSet(window), KINDS.index(kind), 0.25)
-    return native, Protection(CalibrationSet(window), kind, 0.25)
+    number = KINDS.index(kind)
+    if sets == "one":
+        held = core.CalibrationSet(window)
+        plain: Any = OneSet(CalibrationSet(window), kind)
+        return core.Protection(held, number, 0.25), Protection(plain)
+    count = FOLDS if sets == "folds" else CLASSES
+    each = [core.CalibrationSet(window) for _ in range(count)]
+    if sets == "folds":
+        native: Any = core.FoldProtection(each, number, 0.25)
+        return native, Protection(FoldSets(lambda: CalibrationSet(window), count, kind))
+    native = core.ClassProtection(each, number, 0.25)
+    return native, Protection(ClassSets(lambda: CalibrationSet(window), count))
+
+
+def scored(rng: np.random.Generator, sets: str, kind: Kind, n: int) -> NDArray[np.float64]:
+    """Draw the scores of n steps, a row each."""
+    if sets == "classes":
+        return rng.dirichlet(np.full(CLASSES, 0.4), n)
+    width = FOLDS if sets == "folds" else 1
+    scores = rng.random((n, width)) if kind == "probability" else rng.normal(0.0, 4.0, (n, width))
+    return np.column_stack((scores, rng.integers(0, FOLDS, n))) if sets == "folds" else scores
 
 
 def state(of: Any) -> list[NDArray[Any]]:  # noqa: ANN401 - of both kinds
     """Return parameters, exponents, and by lane what awaits a label there."""
-    lanes, experts = of.lane_rows, of.experts
+    lanes, experts, kept = of.lane_rows, of.experts, of.kept_size
     columns: list[Any] = [np.empty(of.parameter_count), np.empty(experts + 1, np.int64)]
-    columns += [*np.empty((2, lanes), np.int64), np.empty(lanes * experts), np.empty(lanes * KEPT)]
+    columns += [*np.empty((2, lanes), np.int64), np.empty(lanes * experts), np.empty(lanes * kept)]
     of.save(*columns)
     return columns
 
 
-KEPT = 26  # numbers that an observation keeps: 11 forecasts, 14 features, log odds
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("sets", "kind"),
+    [*itertools.product(("one", "folds"), KINDS), ("classes", "probability")],
+)
 @pytest.mark.parametrize("window", [0, 20])
-def test_a_calibrator_equals_its_oracle(window: int, kind: Kind) -> None:
+def test_a_calibrator_equals_its_oracle(window: int, sets: str, kind: Kind) -> None:
     """Answers and state are those of plain Python, to the bit, one by one and in runs."""
     rng = np.random.default_rng(window)
     n = 1_500
@@ -59,28 +84,57 @@ def test_a_calibrator_equals_its_oracle(window: int, kind: Kind) -> None:
     near = np.cumsum(kinds == PREDICT) - rng.integers(0, 40, n)
     numbers = np.where(rng.random(n) < 0.05, -1, np.where(kinds == PREDICT, np.arange(n), near))
     numbers = np.maximum(numbers, -1)
-    scores = rng.random(n) if kind == "probability" else rng.normal(0.0, 4.0, n)
-    labels = (rng.random(n) < 0.4).astype(np.uint8)
+    scores = scored(rng, sets, kind, n + 1)
+    labels = (rng.random(n) < 0.4).astype(np.int64)
+    labels *= rng.integers(1, CLASSES if sets == "classes" else 2, n)
     weights = rng.integers(1, 3 * ONE, n)
     results = []
-    for one in made(kind, window):
-        p0, p1, p = np.empty((3, n))
+    for one in made(sets, kind, window):
+        plain = isinstance(one, Protection)
+        out = np.empty((n, 3 * CLASSES if sets == "classes" else 3))
         held = np.empty(n, np.int64)
-        columns = kinds, scores, labels, weights, None, numbers, p0, p1, p, held
+        columns = kinds, scores[:n], labels, weights, None, numbers, out, held
         for part in (slice(0, 700), slice(700, n)):
             of: list[Any] = [column if column is None else column[part] for column in columns]
             assert one.run(*of) == len(of[0])
-        single = one.predict(0.3, ONE, math.nan, n)
-        assert one.learn(0.3, True, ONE, math.nan, n)  # noqa: FBT003 - a field
+        row = scores[n].tolist()
+        of_one = row[0] if sets == "one" and not plain else row
+        single = one.predict(of_one, ONE, math.nan, n)
+        assert one.learn(of_one, True, ONE, math.nan, n)  # noqa: FBT003 - a label
         one.expire(7)
-        mixture = one if isinstance(one, Protection) else one.mixture
-        losses, shares = np.empty(12), np.empty(11)
+        mixture = one if plain else one.mixture
+        losses, shares = np.empty(mixture.experts + 1), np.empty(mixture.experts)
         mixture.losses(losses)
         mixture.weights(shares)
         counts = [mixture.taught, mixture.labels, mixture.lane_count, one.size]
-        results.append([p0, p1, p, held, single, losses, shares, counts, *state(mixture)])
+        results.append([out, held, single, losses, shares, counts, *state(mixture)])
     for left, right in zip(*results, strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("sets", KINDS_OF_SETS)
+def test_a_saved_calibrator_goes_on_as_if_it_had_not_been(sets: str) -> None:
+    """Saved and loaded at any step, a calibrator has the same bytes, answers and state."""
+    rng = np.random.default_rng(5)
+    one, _ = made(sets, "probability")
+    other = type(one).load(one.save())
+    scores = scored(rng, sets, "probability", 400)
+    labels = rng.integers(0, 2, 400)
+    due: dict[int, int] = {}
+    for row in range(400):
+        given = scores[row].tolist()
+        given = given[0] if sets == "one" else given
+        answers = [model.predict(given, ONE, math.nan, row) for model in (one, other)]
+        assert answers[0] == answers[1]
+        due[row + int(rng.integers(0, 30)) * (1 + labels[row])] = row
+        if (came := due.pop(row, None)) is not None:
+            its, label = scores[came].tolist(), bool(labels[came])
+            for model in (one, other):
+                model.learn(its[0] if sets == "one" else its, label, ONE, math.nan, came)
+        if row % 40 == 7:
+            saved = other.save()
+            assert saved == one.save()
+            other = type(one).load(saved)
 
 
 def test_shrinking_is_that_of_the_page() -> None:
@@ -127,12 +181,11 @@ def test_a_refused_label_changes_nothing(refused: Callable[[ProtectedVennAbers],
 
 def test_nothing_is_removed() -> None:
     """A step that removes is refused by the core."""
-    protection, _ = made("probability")
-    column = np.array([0.5])
-    out = np.empty((3, 1))
-    kinds, labels = np.array([REMOVE], np.uint8), np.zeros(1, np.uint8)
+    protection, _ = made("one", "probability")
+    scores, out = np.array([[0.5]]), np.empty((1, 3))
+    kinds, labels = np.array([REMOVE], np.uint8), np.zeros(1, np.int64)
     with pytest.raises(ValueError, match="nothing is removed"):
-        protection.run(kinds, column, labels, None, None, None, *out, None)
+        protection.run(kinds, scores, labels, None, None, None, out, None)
 
 
 def test_a_label_after_its_expiry_teaches_the_interval_alone() -> None:

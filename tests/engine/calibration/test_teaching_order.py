@@ -34,12 +34,13 @@ def facts(order: TeachingOrder | oracle.TeachingOrder) -> tuple[int, int, bool, 
 class Decisions(RuleBasedStateMachine):
     """Predictions, labels, expiries and reloads in any order."""
 
-    @initialize(wait=WAITS)
-    def begin(self, wait: int) -> None:
+    @initialize(wait=WAITS, classes=st.sampled_from((2, 5)))
+    def begin(self, wait: int, classes: int) -> None:
         """Begin without rows."""
-        self.wait = wait
-        self.native, self.plain = core.TeachingOrder(wait), oracle.TeachingOrder(wait)
-        self.unsaved = core.TeachingOrder(wait)  # the same history, never reloaded
+        self.wait, self.classes = wait, classes
+        self.native = core.TeachingOrder(wait, classes)
+        self.plain = oracle.TeachingOrder(wait, classes)
+        self.unsaved = core.TeachingOrder(wait, classes)  # the same history, never reloaded
         self.number, self.open = -1, [0][:0]
 
     def predict(self, gap: int) -> None:
@@ -50,7 +51,7 @@ class Decisions(RuleBasedStateMachine):
         assert self.native.predict(self.number) == expected
         assert self.unsaved.predict(self.number) == expected
 
-    def settle(self, number: int, *, label: bool) -> None:
+    def settle(self, number: int, *, label: int) -> None:
         """Bring the label of a row."""
         expected = self.plain.label(number, label)
         assert self.native.label(number, label) == expected
@@ -62,11 +63,11 @@ class Decisions(RuleBasedStateMachine):
         for gap in gaps:
             self.predict(gap)
 
-    @rule(place=PLACES, label=st.booleans())
-    def labels(self, place: int, *, label: bool) -> None:
+    @rule(place=PLACES, label=st.integers(0, 4))
+    def labels(self, place: int, *, label: int) -> None:
         """Bring the label of any row that waits, or of none."""
         number = self.open.pop(place % len(self.open)) if self.open else place
-        self.settle(number, label=label)
+        self.settle(number, label=label % self.classes)
 
     @rule(place=PLACES)
     def expires(self, place: int) -> None:
@@ -93,12 +94,12 @@ class Decisions(RuleBasedStateMachine):
     ) -> None:
         """Predict many rows whose delays and losses depend on the label."""
         rng = random.Random(seed)  # noqa: S311 - no secret
-        due: dict[int, list[tuple[int, bool]]] = {}
+        due: dict[int, list[tuple[int, int]]] = {}
         for step in range(count):
             self.predict(0)
-            label = rng.random() < 0.5
-            if rng.random() >= lost[label]:
-                at = step + delays[label] + rng.randrange(spread + 1)
+            label = rng.randrange(self.classes)
+            if rng.random() >= lost[label % 2]:
+                at = step + delays[label % 2] + rng.randrange(spread + 1)
                 due.setdefault(at, []).append((self.number, label))
             for number, its in due.pop(step, []):
                 self.open.remove(number)
@@ -108,7 +109,7 @@ class Decisions(RuleBasedStateMachine):
     def reload(self) -> None:
         """Continue from what was saved."""
         saved = self.native.save()
-        self.native = core.TeachingOrder(self.wait)
+        self.native = core.TeachingOrder(self.wait, self.classes)
         self.native.load(saved)
         assert self.native.save() == saved
 
@@ -201,10 +202,9 @@ def decided(delays: list[int], labels: list[bool], expiry: int | None = None) ->
         due = getattr(native, CALLS[kind])(row, *its)
         assert due == getattr(plain, CALLS[kind])(row, *its)
         assert facts(native) == facts(plain)
-        taught += [number for number, _ in due]
+        taught += due
         stalls += [step] * native.stalled
         arrival += [step] * native.by_arrival
-        assert all(label is labels[number] for number, label in due)
     return Decided(taught, stalls, arrival, native)
 
 
@@ -260,8 +260,8 @@ def test_a_class_that_never_comes_holds_back_so_many_rows() -> None:
     for row in range(count):
         due = order.predict(row)
         if row % 3:
-            due += order.label(row, False) or []  # noqa: FBT003 - a label
-        taught += [number for number, _ in due]
+            due += order.label(row, 0) or []
+        taught += due
     assert order.stalled
     waits = next(row for row in range(count - 1 - 131_072, count) if row % 3 == 0)
     assert taught == [row for row in range(waits) if row % 3]
@@ -351,7 +351,7 @@ def test_a_late_label_of_a_lost_row_teaches_at_once() -> None:
     for number in range(7):
         order.predict(number)
     assert order.label(3, label=True) == []
-    assert order.label(0, label=False) == [(0, False)]
+    assert order.label(0, label=False) == [0]
 
 
 def test_an_expired_row_holds_nothing_back() -> None:
@@ -361,7 +361,7 @@ def test_an_expired_row_holds_nothing_back() -> None:
         order.predict(number)
     assert order.label(9, label=True) == []
     assert order.expire(3) == []
-    assert order.expire(4) == [(9, True)]
+    assert order.expire(4) == [9]
     assert order.label(3, label=False) is None
 
 

@@ -57,6 +57,7 @@ from tests.oracles.ordered_venn_abers import OrderedVennAbers
 
 from abers import ProtectedVennAbers
 from abers.arrays import EXPIRE, LEARN, PREDICT
+from abers.calibration import MultiInterval
 from abers.stream import (
     DeadLetter,
     Event,
@@ -71,6 +72,8 @@ from abers.stream.pending_store import NO_CLOCK
 from abers.stream.tasks import make_task
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.engine.stream.cases import Scorer
 
     from abers._core import Model
@@ -217,8 +220,9 @@ class Answer(NamedTuple):
 class Aged:
     """A calibrator of the core that is taught labels by age; test_ordered_set.py tests it."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, classes: Sequence[str] = ()) -> None:
+        self._model, self._classes = model, [*classes]
+        self._nothing = [0.0] * max(len(classes), 1)
 
     def __len__(self) -> int:
         """Count the labels that it holds."""
@@ -226,20 +230,31 @@ class Aged:
 
     def advance(self, clock: int) -> None:
         """Let labels teach that are old enough by the clock: no observation expires."""
-        self._model.step(EXPIRE, 0.0, 0.0, math.nan, -1, 0, clock)
+        self._model.step(EXPIRE, self._nothing, 0.0, math.nan, -1, 0, clock)
 
     def predict_one(
-        self, score: float, time: float = math.nan, *, number: int, moment: int, clock: int
-    ) -> Answer:
+        self,
+        score: Any,  # noqa: ANN401 - of its task
+        time: float = math.nan,
+        *,
+        number: int,
+        moment: int,
+        clock: int,
+    ) -> Any:  # noqa: ANN401 - likewise
         """Predict."""
-        found = self._model.step(PREDICT, score, 0.0, time, number, moment, clock)
+        found = self._model.step(PREDICT, self._row(score), 0.0, time, number, moment, clock)
         assert found is not None
-        return Answer(*found[0])
+        if not self._classes:
+            return Answer(*found[0])
+        k = len(self._classes)
+        parts = (found[0][at : at + k] for at in range(0, 3 * k, k))
+        named: list[Any] = [dict(zip(self._classes, part, strict=True)) for part in parts]
+        return MultiInterval(*named)
 
     def learn_one(  # noqa: PLR0913 - the fields of a step
         self,
-        score: float,
-        label: int,
+        score: Any,  # noqa: ANN401 - of its task
+        label: Any,  # noqa: ANN401 - likewise
         *,
         number: int,
         moment: int,
@@ -247,11 +262,16 @@ class Aged:
         time: float = math.nan,
     ) -> None:
         """Take a label."""
-        assert self._model.step(LEARN, score, label, time, number, moment, clock) is not None
+        value = self._classes.index(label) if self._classes else label
+        row = self._row(score)
+        assert self._model.step(LEARN, row, value, time, number, moment, clock) is not None
 
     def expire_one(self, number: int) -> None:
         """Stop waiting for a label."""
-        self._model.step(EXPIRE, 0.0, 0.0, math.nan, number, 0, NO_CLOCK)
+        self._model.step(EXPIRE, self._nothing, 0.0, math.nan, number, 0, NO_CLOCK)
+
+    def _row(self, score: Any) -> list[float]:  # noqa: ANN401 - of its task
+        return [score[name] for name in self._classes] if self._classes else [score]
 
 
 class Naive:
@@ -659,7 +679,7 @@ class Naive:
         if s.labels_after is not None:
             native = make_task(s).native()
             assert native is not None
-            return Aged(native[0])
+            return Aged(native[0], s.classes)
         if s.protected:
             rule = (s.window, s.max_age, s.half_life)
             return ProtectedVennAbers(*rule, scores=s.scores, raw_weight=s.raw_weight)

@@ -69,6 +69,8 @@ class NaiveClasses(Naive):
         """Make a calibrator."""
         s = self.settings
         rule = {"window": s.window, "max_age": s.max_age, "half_life": s.half_life}
+        if s.protected and s.labels_after is not None:
+            return super().made()
         if s.protected:
             return ProtectedMultiClass(s.classes, **rule, raw_weight=s.raw_weight)  # type: ignore[arg-type]
         kind = OneVsOne if s.calibrator == "one-vs-one" else OneVsRest
@@ -76,8 +78,11 @@ class NaiveClasses(Naive):
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
         """Put the probabilities and their intervals into words."""
-        number, n = self.number(event), len(calibrator)
-        found = calibrator.predict_one(self.score, number=number, **self.when(event))
+        number, aged = self.number(event), self.aged(event)
+        if aged:
+            calibrator.advance(aged["clock"])
+        n = len(calibrator)
+        found = calibrator.predict_one(self.score, number=number, **self.when(event), **aged)
         return MultiClassPrediction(
             id=event.id,
             time=event.time,

@@ -22,6 +22,8 @@ from abers.stream import DeadLetter, Event, Observation, Prediction, Processor, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from abers.stream.option import Front
+
 
 @pytest.mark.parametrize("score", BAD_SCORES, ids=lambda score: repr(score)[:12])
 def test_bad_scores(score: Any) -> None:  # noqa: ANN401
@@ -92,6 +94,27 @@ def test_lengths_are_settings() -> None:
     assert refused(p, obs("abc", model="mno")) == "too-long"
     assert refused(p, obs("abc", model="mn", segment="sté")) == "too-long"
     assert kinds(p.process(obs("abc", model="mn", segment="é"))) == ["Prediction"]
+
+
+@pytest.mark.parametrize(
+    ("front", "length", "score"),
+    [
+        ("python", "max_id_bytes=3; shorten it, or raise max_id_bytes", "Set scores='any'"),
+        (
+            "toml",
+            "limits.max_id_bytes = 3; shorten it, or raise limits.max_id_bytes",
+            'Set task.scores = "any"',
+        ),
+        ("flag", "limits.max_id_bytes = 3 in a configuration; shorten it, or ", "Add --scores any"),
+    ],
+)
+def test_options_are_named_as_their_user_writes_them(front: Front, length: str, score: str) -> None:
+    """A dead letter names parameters, keys or flags."""
+    p = processor(max_id_bytes=3, scores="probability")
+    assert p.front == "python"
+    p.front = front
+    assert length in only(p.process(obs("abcd"))).detail
+    assert score in only(p.process(obs("a", score=7.0))).detail
 
 
 @pytest.mark.parametrize("time", BAD_TIMES, ids=repr)

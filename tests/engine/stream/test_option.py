@@ -29,7 +29,7 @@ OPTIONS = declared(Example)
 WORDS: dict[Front, str] = {
     "toml": 'a.share: needs a.word = "logit"; set a.names, or remove it',
     "env": 'ABERS_A__SHARE: needs ABERS_A__WORD="logit"; set ABERS_A__NAMES, or remove it',
-    "flag": "a.share: needs --word logit; add a.names, or leave it out",
+    "flag": "a.share: needs --word logit; add a.names in a configuration, or leave it out",
     "python": "share: needs word='logit'; set names, or leave it out",
 }
 

@@ -22,6 +22,8 @@ from abers.stream import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers.stream import Event
 
 WAIT = 500
@@ -37,7 +39,9 @@ SETTINGS = Settings(
 )
 
 
-def events(n: int, seed: int) -> list[Event]:
+def events(
+    n: int, seed: int, delays: Sequence[int] = (0, 5, 100, 300, 2 * WAIT), share: float = 0.8
+) -> list[Event]:
     """Return observations whose labels come late, in any order, or never."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     found: list[Event] = []
@@ -50,8 +54,8 @@ def events(n: int, seed: int) -> list[Event]:
         scores = [one / sum(weights) for one in weights]
         found.append(Observation(f"n{number}", time, score=dict(zip(NAMES, scores, strict=True))))
         turned = NAMES if number < n // 2 else NAMES[1:] + NAMES[:1]  # the scorer breaks
-        if rng.random() < 0.8:
-            late = time + rng.choice([0, 5, 100, 300, 2 * WAIT])
+        if rng.random() < share:
+            late = time + rng.choice(delays)
             found.append(Label(f"n{number}", late, value=rng.choices(turned, scores)[0]))
     return sorted(found, key=lambda event: (event.time, isinstance(event, Label)))
 
@@ -137,7 +141,7 @@ def test_without_labels_the_answer_is_the_score() -> None:
 
 def test_merged_probabilities_are_those_of_one_vs_rest() -> None:
     """With "merged" the intervals stay the same, and the probabilities are those of `OneVsRest`."""
-    stream = events(100, 3)
+    stream = events(100, 3, delays=[0], share=1.0)
     both = [
         Processor(msgspec.structs.replace(SETTINGS, probability=name)).process_many(stream)
         for name in ("protected", "merged")

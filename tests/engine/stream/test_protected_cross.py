@@ -17,6 +17,8 @@ from abers.monitoring import experts
 from abers.stream import Events, Label, Observation, Outcome, Prediction, Processor, Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers.stream import Event
 
 WAIT = 500
@@ -32,7 +34,13 @@ SETTINGS = Settings(
 )
 
 
-def events(n: int, seed: int, models: str = "m") -> list[Event]:
+def events(
+    n: int,
+    seed: int,
+    models: str = "m",
+    delays: Sequence[int] = (0, 5, 100, 300, 2 * WAIT),
+    share: float = 0.8,
+) -> list[Event]:
     """Return observations of one or K scores, whose labels come late, in any order, or never."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     found: list[Event] = []
@@ -47,8 +55,8 @@ def events(n: int, seed: int, models: str = "m") -> list[Event]:
         truth = median(row_of(score))
         truth = truth if number < n // 2 else 1.0 - truth  # the learners break half-way
         found.append(Observation(f"a{number}", time, model=model, score=score))
-        if rng.random() < 0.8:
-            late = time + rng.choice([0, 5, 100, 300, 2 * WAIT])
+        if rng.random() < share:
+            late = time + rng.choice(delays)
             found.append(Label(f"a{number}", late, model=model, value=int(rng.random() < truth)))
     return sorted(found, key=lambda event: (event.time, isinstance(event, Label)))
 
@@ -118,15 +126,16 @@ def test_batches_snapshots_and_journals(size: int, options: dict[str, Any]) -> N
     assert whole.state_bytes() == split.state_bytes() == other.state_bytes()
 
 
-def test_without_labels_the_answer_is_the_median() -> None:
-    """Before the first label it is the median score, of logits that of their probabilities."""
+def test_without_labels_the_answer_is_near_the_median() -> None:
+    """Before the first label it is near the median score, of logits near that of probabilities."""
     (found,) = Processor(SETTINGS).process(Observation("a", 1, score=[0.9, 0.2, 0.7]))
     assert isinstance(found, Prediction)
-    assert (found.p0, found.p, found.p1) == (0.0, 0.7, 1.0)
+    assert (found.p0, found.p1) == (0.0, 1.0)
+    assert found.p == pytest.approx(0.7, abs=0.01)
     logits = Settings(calibrator="cvap", folds=2, scores="logit")
     (found,) = Processor(logits).process(Observation("a", 1, score=[0.0, math.log(3.0)]))
     assert isinstance(found, Prediction)
-    assert found.p == pytest.approx(0.625, rel=1e-15)
+    assert found.p == pytest.approx(0.625, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +166,7 @@ def test_which_probability_is_predicted(options: dict[str, Any], protected: bool
 
 def test_the_interval_is_that_of_the_merged_probability() -> None:
     """The two settings differ in the probability alone, and in the last digits of the ends."""
-    stream = events(100, 5)
+    stream = events(100, 5, delays=[0], share=1.0)
     merged = msgspec.structs.replace(SETTINGS, probability="merged")
     both = [Processor(one).process_many(stream) for one in (SETTINGS, merged)]
     differ = 0

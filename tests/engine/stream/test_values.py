@@ -24,8 +24,7 @@ def refused(read: Callable[[object], object], value: object) -> tuple[str, str]:
     """Return reason and detail of the error that a value raises."""
     with pytest.raises(BadRecordError) as caught:
         read(value)
-    assert str(caught.value) == caught.value.detail
-    return caught.value.reason, caught.value.detail
+    return caught.value.reason, str(caught.value)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import StateError
 from abers.stream.durable.folder import StateFolder
-from abers.stream.durable.restore import ProcessorOptions, read_on, restored
+from abers.stream.durable.restore import RestoreOptions, read_on, restored
 
 if TYPE_CHECKING:
     import os
@@ -60,7 +60,7 @@ class Follower:
         trusted_types: Sequence[str] | None = None,
     ) -> None:
         self._folder = StateFolder(path)
-        self._options = ProcessorOptions(settings, learner, key, trusted_types)
+        self._options = RestoreOptions(settings, learner, key, trusted_types)
         self._restore()
 
     @property

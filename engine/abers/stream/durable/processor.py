@@ -19,7 +19,7 @@ from abers.stream.durable.folder import StateFolder
 from abers.stream.durable.frames import START, file_head, frame
 from abers.stream.durable.group_commit import GroupCommit
 from abers.stream.durable.journal_file import JournalFile
-from abers.stream.durable.restore import ProcessorOptions, restored
+from abers.stream.durable.restore import RestoreOptions, restored
 from abers.stream.durable.shares import shares, together
 from abers.stream.events import Observation
 from abers.stream.journal import encoded_extra
@@ -139,7 +139,7 @@ class DurableProcessor:
         with ExitStack() as stack:
             self._lock = self._folder.lock()
             stack.callback(os.close, self._lock)
-            self._restore(ProcessorOptions(settings, learner, key, trusted_types))
+            self._restore(RestoreOptions(settings, learner, key, trusted_types))
             stack.pop_all()
         self._snapshots = BackgroundSnapshotter(self._save, self._note_saved)
         self._commit = GroupCommit(self._write, _MOST_TOGETHER)
@@ -309,7 +309,7 @@ class DurableProcessor:
 
     # Files
 
-    def _restore(self, options: ProcessorOptions) -> None:
+    def _restore(self, options: RestoreOptions) -> None:
         """Restore the processor, or begin a folder."""
         folder = self._folder
         folder.remove_parts()

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from abers.stream.durable.folder import StateFolder
     from abers.stream.settings import Settings
 
-__all__ = ["ProcessorOptions", "read_on", "restored"]
+__all__ = ["RestoreOptions", "read_on", "restored"]
 
 
-class ProcessorOptions(NamedTuple):
+class RestoreOptions(NamedTuple):
     """How a processor is made and saved; see `abers.stream.Processor`."""
 
     settings: Settings | None
@@ -45,7 +45,7 @@ class ProcessorOptions(NamedTuple):
 
 
 def restored(
-    folder: StateFolder, options: ProcessorOptions, answers: AnswerMemory | None = None
+    folder: StateFolder, options: RestoreOptions, answers: AnswerMemory | None = None
 ) -> tuple[Processor, JournalCursor]:
     """Return the processor of the newest snapshot, with all that the journal has behind it.
 
@@ -81,9 +81,7 @@ def read_on(
         raise type(error)(msg) from None
 
 
-def _from_snapshot(
-    folder: StateFolder, options: ProcessorOptions
-) -> tuple[Processor, JournalCursor]:
+def _from_snapshot(folder: StateFolder, options: RestoreOptions) -> tuple[Processor, JournalCursor]:
     """Return the processor of the newest snapshot that is intact, and the place behind it."""
     failed: StateError | None = None
     for number in reversed(folder.numbers("snapshot")):

@@ -22,12 +22,12 @@ from abers.calibration import (
 )
 from abers.calibration.protected import protection
 from abers.calibration.raw_probability import logistic
-from abers.exceptions import ScoreError
-from abers.forgetting import Forgetting
 from abers.monitoring import BinaryForecasts, ScoredRows
 from abers.stream.events import Outcome, Prediction
-from abers.stream.setting_rules import FORGETTING
+from abers.stream.option import Phrase, Ref, RefusedScoreError
+from abers.stream.settings import setting_options
 from abers.stream.tasks.base import Task
+from abers.stream.tasks.model_options import model_options
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from abers._core import Model
     from abers.arrays import Floats
+    from abers.forgetting import Forgetting
     from abers.stream.column_types import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "BinaryTask"]
 
-_LEAST_WAIT = 4_096  # predictions
+_ANY = Ref(setting_options()["scores"], "any")
+_OF_PERCENT = Phrase("Set input.percent = true", "Divide it by 100", "Add --scores percent")
 
 PARTS: Mapping[str, Callable[[Any], Sequence[Any]]] = {
     "probability": lambda p: (p, p, p),
@@ -70,21 +72,18 @@ class BinaryTask(Task):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._answer = self._kind.capabilities.answer
-        # What expires holds nothing back, so the wait bounds only how many labels are kept.
-        self._wait = max(settings.max_pending, _LEAST_WAIT)
-        self._age = -1 if self.learn_after is None else self.learn_after
+        self._model_options = model_options(settings, self._options)
         self.stateful |= self._kind is VennAbers  # labels are taught in an order of predictions
         self._smallest = 0.0 if self.probabilities else -sys.float_info.max
         self._largest = 1.0 if self.probabilities else sys.float_info.max
 
     def native(self) -> tuple[Model, Forgetting] | None:
         """Return an empty model and its rule, if calibrators are the merged or the protected."""
-        rule = Forgetting(*map(self._options.get, FORGETTING))
+        rule, mixture, teaching = self._model_options
         if self._kind is VennAbers:
-            return core.VennAbersModel(sets.empty(rule), self._wait, self._age), rule
+            return core.VennAbersModel(sets.empty(rule), **teaching), rule
         if self._kind is ProtectedVennAbers:
-            given = {name: one for name, one in self._options.items() if name not in FORGETTING}
-            return protection(rule, **given, wait=self._wait, age=self._age), rule
+            return protection(rule, **mixture, **teaching), rule
         return None
 
     def score(self, given: object, id_: str) -> float | list[float]:
@@ -97,12 +96,14 @@ class BinaryTask(Task):
             return given
         score = validation.score(given)
         if not self._smallest <= score <= self._largest:
-            msg = (
-                f"score {shown(given)} is not a probability in [0, 1]; "
-                "is it a percentage? Divide it by 100 (--scores percent); "
-                "is it another number, such as a margin? Change task.scores (--scores any)"
+            msg = f"score {shown(given)} is not a probability in [0, 1]; is it a percentage? "
+            raise RefusedScoreError(
+                msg,
+                _OF_PERCENT,
+                "; is it another number, such as a margin? ",
+                Phrase("Set ", "Set ", "Add "),
+                _ANY,
             )
-            raise ScoreError(msg)
         return score
 
     def value(self, given: object) -> float:

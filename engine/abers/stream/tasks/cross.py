@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.calibration.folds import fold_of_id
+from abers.calibration.protected_cross import ProtectedCrossVennAbers, fold_protection
 from abers.exceptions import ScoreError
 from abers.stream.tasks.base import Task
 from abers.stream.tasks.binary import PARTS, BinaryTask
 from abers.validation import shown
 
 if TYPE_CHECKING:
+    from abers._core import Model
     from abers.arrays import Floats
+    from abers.forgetting import Forgetting
     from abers.stream.column_types import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
@@ -39,6 +42,13 @@ class CrossTask(BinaryTask):
         super().__init__(settings)
         self._folds = self._options["folds"] = settings.folds
         self.score_width = settings.folds + 1
+
+    def native(self) -> tuple[Model, Forgetting] | None:
+        """Return an empty model and its rule, if calibrators are the protected ones."""
+        if self._kind is not ProtectedCrossVennAbers:
+            return None
+        rule, mixture, teaching = self._model_options
+        return fold_protection(rule, self._folds, **mixture, **teaching), rule
 
     def score(self, given: object, id_: str) -> list[float]:
         """Return the scores of an observation, one a fold or one for all, and its fold."""

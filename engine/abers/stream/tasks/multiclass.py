@@ -8,23 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abers import validation
 from abers.arrays import EXPIRE, PREDICT
-from abers.calibration import OneVsOne
+from abers.calibration import OneVsOne, ProtectedMultiClass
+from abers.calibration.protected_classes import class_protection
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
 from abers.monitoring.class_columns import class_bets, class_outcomes
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
+from abers.stream.option import SET, Ref, RefusedScoreError
+from abers.stream.settings import setting_options
 from abers.stream.tasks.base import Task
+from abers.stream.tasks.model_options import model_options
 from abers.stream.tasks.rows import by_name, dicts
 from abers.validation import shown
 
 if TYPE_CHECKING:
+    from abers._core import Model
     from abers.arrays import Floats
+    from abers.forgetting import Forgetting
     from abers.stream.column_types import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MultiClassTask"]
 
+_ANY = Ref(setting_options()["scores"], "any")
 _EPSILON = 1e-9  # by which probabilities may exceed 1
 _MOST_VERDICTS = 100  # classes; with more only the top class has verdicts
 _ROUNDING = 0.01  # probabilities that were written with few digits still sum to about 1
@@ -54,8 +63,10 @@ class MultiClassTask(Task):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._classes = settings.classes
+        self._model_options = model_options(settings, self._options)
         several = len(settings.classes) <= _MOST_VERDICTS
         self._verdict_classes = settings.classes if several else ()
+        self._row = itemgetter(*settings.classes)  # of a dict: the values in order
         self._numbers = {name: number for number, name in enumerate(settings.classes)}
         # The score of a pair is a share of two scores, which must not be negative.
         self._nonnegative = self.probabilities or issubclass(self._kind, OneVsOne)
@@ -63,6 +74,13 @@ class MultiClassTask(Task):
         self.prediction_width = 3 * len(self._classes)
         most = max(2, len(self._classes))
         self._options |= {"classes": self._classes, "max_classes": most}
+
+    def native(self) -> tuple[Model, Forgetting] | None:
+        """Return an empty model and its rule, if calibrators are the protected ones."""
+        if self._kind is not ProtectedMultiClass:
+            return None
+        rule, mixture, teaching = self._model_options
+        return class_protection(rule, len(self._classes), **mixture, **teaching), rule
 
     def score(self, given: object, id_: str) -> list[float]:
         """Return the scores of an observation, which are finite and by class; one left out is 0."""
@@ -76,11 +94,8 @@ class MultiClassTask(Task):
         row = [validation.score(given.get(name, 0.0)) for name in self._classes]
         if not self._right(np.array([row])):
             rule = "probabilities that sum to 1" if self.probabilities else "0 or more"
-            msg = (
-                f"scores {shown(dict(given))} are not {rule}; fix the scores, or change "
-                "task.scores (--scores any)"
-            )
-            raise ScoreError(msg)
+            wrong = f"scores {shown(dict(given))} are not {rule}; fix the scores, or "
+            raise RefusedScoreError(wrong, SET, _ANY)
         return row
 
     def value(self, given: object) -> float:
@@ -109,12 +124,13 @@ class MultiClassTask(Task):
 
     def _table(self, given: list[Any]) -> Floats | None:
         """Return rows of dicts that have a float for every class and no other; None of others."""
-        if not {*map(type, given)} <= {dict} or any(
-            one.keys() != self._numbers.keys() for one in given
-        ):
+        if not {*map(type, given)} <= {dict} or not {*map(len, given)} <= {len(self._classes)}:
             return None
-        rows = [[one[name] for name in self._classes] for one in given]
-        if not {type(score) for row in rows for score in row} <= {float}:
+        try:
+            rows = [*map(self._row, given)]
+        except KeyError:
+            return None
+        if not {*map(type, chain.from_iterable(rows))} <= {float}:
             return None
         table = np.array(rows, float).reshape(-1, len(self._classes)) + 0.0  # as in `score`
         return table if self._right(table) else None

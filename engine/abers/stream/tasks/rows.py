@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream.column_types import objects
@@ -34,7 +35,7 @@ class SettledRows(NamedTuple):
 
 def by_name(names: Sequence[str], rows: Floats) -> Column:
     """Return a dict of each row, from a name of each column to the value."""
-    return objects([dict(zip(names, row, strict=True)) for row in rows.tolist()])
+    return objects([*map(dict, map(zip, repeat(names), rows.tolist()))])  # faster than a loop
 
 
 def dicts(names: Sequence[str], row: Sequence[float]) -> list[dict[str, float]]:

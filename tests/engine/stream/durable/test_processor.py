@@ -21,7 +21,7 @@ from abers.exceptions import DurabilityError, SettingsError
 from abers.stream import DurableProcessor, Events, Processor, Settings
 from abers.stream.durable.folder import StateFolder
 from abers.stream.durable.frames import START, Frames, file_head
-from abers.stream.durable.restore import ProcessorOptions, restored
+from abers.stream.durable.restore import RestoreOptions, restored
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from abers.stream import Event
 
 KEY = b"a secret of tests"
-DEFAULT = ProcessorOptions(None, None, None, None)
+DEFAULT = RestoreOptions(None, None, None, None)
 FIRST, FIRST_SNAPSHOT = f"{0:020}.journal", f"{0:020}.snapshot"
 REPEATED = hypothesis.settings(max_examples=hypothesis.settings().max_examples // 4)
 
