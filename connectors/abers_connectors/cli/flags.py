@@ -141,9 +141,4 @@ FLAGS: Mapping[str, tuple[str, str | None, str]] = {
         "FILE",
         "File of the predictions, with a line or row for each observation.",
     ),
-    "--data": (
-        None,
-        "FOLDER",
-        "Folder of the state, which is created if it is not there.",
-    ),
 }

@@ -230,8 +230,6 @@ class ServeSection(Section, frozen=True, kw_only=True):
         key(
             "Folder of the state, which is created if it is not there.",
             "What is answered is on disk. One server at a time uses it.",
-            flag="--data",
-            metavar="FOLDER",
         ),
     ] = "abers-state"
     max_answers: Annotated[
