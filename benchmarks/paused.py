@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from abers.stream import Events, Processor, Settings
-from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
+from abers.stream.background_snapshot import BackgroundSnapshotter
 from benchmarks.events import LATE, labels, observations
 
 if TYPE_CHECKING:

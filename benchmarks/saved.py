@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream import Events, Processor, Settings
-from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
+from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers_connectors.runtime.snapshots import SnapshotStore
 from benchmarks.events import LATE, labels, observations
 from benchmarks.resident import trim

@@ -124,6 +124,7 @@ def sentences(
             BrokerError,
             ConfigError,
             DeadLettersError,
+            DurabilityError,
             ParameterError,
             StateError,
         )
@@ -137,7 +138,7 @@ def sentences(
         _fail_all(getattr(error, "problems", [str(error)]), parameter, say)
     except DeadLettersError as error:
         fail(str(error), DATA, say)
-    except BrokerError as error:
+    except (BrokerError, DurabilityError) as error:
         fail(str(error), UNAVAILABLE, say)
     except (ConfigError, StateError) as error:
         problems = error.problems if isinstance(error, ConfigError) else [str(error)]

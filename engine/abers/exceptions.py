@@ -17,6 +17,7 @@ An `InputError` leaves the state as it was. ::
     ├── ConfigError (also a ValueError)        a configuration with mistakes, all of them
     ├── DeadLettersError                       too many records cannot be used
     ├── BrokerError                            a broker, registry or place in the group is lost
+    ├── DurabilityError                        a disk fails, or another process has the folder
     ├── WorkerError                            worker processes end again and again
     ├── BackendError (also an ImportError)     the native core is needed, and not there
     └── MissingExtraError (also an ImportError)  an optional library is not installed
@@ -35,6 +36,7 @@ __all__ = [
     "BrokerError",
     "ConfigError",
     "DeadLettersError",
+    "DurabilityError",
     "FallbackWarning",
     "ForgettingError",
     "InputError",
@@ -119,6 +121,10 @@ class DeadLettersError(AbersError):
 
 class BrokerError(AbersError):
     """A broker or a schema registry does not answer, or another process took over; try again."""
+
+
+class DurabilityError(AbersError):
+    """A disk does not take what is written, or another process writes to a folder; try again."""
 
 
 class WorkerError(AbersError):

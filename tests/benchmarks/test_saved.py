@@ -38,7 +38,7 @@ def test_a_shard_stays_within_the_formula(protected: bool) -> None:  # noqa: FBT
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
+from abers.stream.background_snapshot import BackgroundSnapshotter
 from benchmarks.resident import trim
 from benchmarks.saved import full, WIDTH
 

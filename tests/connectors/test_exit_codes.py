@@ -16,6 +16,7 @@ from abers.exceptions import (
     BrokerError,
     ConfigError,
     DeadLettersError,
+    DurabilityError,
     ParameterError,
     StateError,
 )
@@ -40,6 +41,7 @@ def ended(error: BaseException) -> tuple[int, list[dict[str, Any]]]:
         (ParameterError("wrong"), 78, "wrong"),
         (StateError("lost"), 78, "lost"),
         (BrokerError("gone"), 75, "gone"),
+        (DurabilityError("full"), 75, "full"),
         (DeadLettersError("many"), 65, "many"),
         (AbersError("so"), 1, "so"),
         (OSError(errno.ENOSPC, "No space left on device", "x"), 1, "x: No space left on device"),

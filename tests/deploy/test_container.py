@@ -19,6 +19,7 @@ from abers_connectors.dashboard.server import serving
 from abers_connectors.runtime.status import Status
 
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+SERVED = DEPLOY / "compose.serve.yaml"
 COMPOSE: dict[str, Any] = read(DEPLOY / "compose.yaml")
 ABERS: dict[str, Any] = COMPOSE["services"]["abers"]
 
@@ -89,6 +90,18 @@ def test_the_health_check() -> None:
             codes.append(subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode)
     assert codes == [0, 1]
     assert HttpSection().port == 8090
+
+
+def test_compose_without_kafka() -> None:
+    """The other Compose file is valid, and its server cannot start without tokens."""
+    linted("check-jsonschema", "--builtin-schema", "vendor.compose-spec", SERVED)
+    services = read(SERVED)["services"]
+    assert {*services} == {"abers", "prometheus", "grafana"}
+    abers = services["abers"]
+    assert abers["command"][0] == "serve"
+    assert all(":?" in token for token in abers["environment"].values())
+    home = services["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert (DEPLOY / "grafana" / "dashboards" / home.rpartition("/")[2]).exists()
 
 
 def test_compose() -> None:

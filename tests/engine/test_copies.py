@@ -59,6 +59,7 @@ def public_classes() -> list[type]:
         if one.__module__.startswith("abers")
         and not inspect.isabstract(one)
         and not getattr(one, "_is_protocol", False)
+        and not one.__module__.startswith("abers.stream.durable")  # of a folder, with its lock
     ]
 
 

@@ -67,7 +67,7 @@ INTROS = {
     "Without it every observation contains its score."
 }
 # Sections that change what is run, and keys of topics in other sections, are only shown.
-SHOWN = {"learner", "kafka", "kafka.security", "schema_registry", "http", "telemetry"}
+SHOWN = {"learner", "kafka", "kafka.security", "schema_registry", "http", "serve", "telemetry"}
 SHOWN_KEYS = {"state.shared", "state.retain"}
 IN_FORCE = {"input.observations", "input.format"}  # though they have no default
 

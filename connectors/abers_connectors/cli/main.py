@@ -17,6 +17,7 @@ import typer
 from abers_connectors.cli.options import CommandGroup, ConfigPath, GroupedCommand, JsonTable
 from abers_connectors.cli.replay_command import replay
 from abers_connectors.cli.report_command import report
+from abers_connectors.cli.serve_command import serve
 from abers_connectors.cli.state_command import state
 from abers_connectors.cli.termination import watch_signals
 from abers_connectors.exit_codes import (
@@ -205,6 +206,6 @@ def prometheus_rules(
             write_whole(output, text.encode())
 
 
-for command in (run, check, inspect, prometheus_rules, report, replay):
+for command in (run, check, inspect, prometheus_rules, report, replay, serve):
     app.command(cls=GroupedCommand)(command)
 app.add_typer(state, name="state")

@@ -29,6 +29,7 @@ _REMOVED = {
     "input.delay": "labels in topics are records, so remove it",
     "input.delimiter": "no topic has CSV, so remove it",
 }
+_NOT_SERVED = ("state.path", "alerts.webhook")
 _TOPICS_ONLY = ("state.shared", "state.retain", "http", "telemetry")
 _TOPIC_KEYS = ("observations", "labels", "predictions", "outcomes", "dead_letters", "alerts")
 _RECORD = re.compile(r"record:(?:key|timestamp|header:.+)")
@@ -43,6 +44,8 @@ def kafka_conflicts(values: RawValues) -> Found:
     if values.get("kafka") is None:
         yield from _without_kafka(values)
         return
+    if values.get("serve") is not None:
+        yield "serve", "is without topics; remove the section [serve], or [kafka]"
     yield from _files_only(values)
     for check in (_topics, _group_protocol, _timeouts, security_conflicts):
         yield from check(values)
@@ -71,14 +74,18 @@ def _alarms(values: RawValues) -> Found:
 
 
 def _without_kafka(values: RawValues) -> Found:
-    given = values.get("input")
-    if values.get("input.observations") is None and (given is None or isinstance(given, Mapping)):
+    given, served = values.get("input"), values.get("serve") is not None
+    lacks = values.get("input.observations") is None and not served
+    if lacks and (given is None or isinstance(given, Mapping)):
         yield (
             "input.observations",
             'is missing; write a file, "-" for standard input, or topics in a section [kafka]',
         )
-    for path in _TOPICS_ONLY:
+    for path in _NOT_SERVED if served else ():
         if values.get(path) is not None:
+            yield path, "has no effect in a server, with a section [serve]; remove it"
+    for path in _TOPICS_ONLY:
+        if values.get(path) is not None and not (served and path == "http"):
             yield path, "applies only to topics, in a section [kafka]; remove it"
 
 

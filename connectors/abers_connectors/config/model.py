@@ -49,6 +49,7 @@ class Config(Section, frozen=True, kw_only=True):
     schema_registry: sections.SchemaRegistrySection | None = None
     state: sections.StateSection = sections.StateSection()
     http: sections.HttpSection = sections.HttpSection()
+    serve: sections.ServeSection | None = None
     alerts: sections.AlertsSection = sections.AlertsSection()
     telemetry: sections.TelemetrySection = sections.TelemetrySection()
     front: Literal["toml", "flag"] = "toml"  # where its user writes options

@@ -30,6 +30,7 @@ SECTIONS: Mapping[str, type[Section] | None] = {
     "limits": None,
     "state": sections.StateSection,
     "http": sections.HttpSection,
+    "serve": sections.ServeSection,
     "monitoring": None,
     "alerts": sections.AlertsSection,
     "telemetry": sections.TelemetrySection,

@@ -61,7 +61,7 @@ def conflicts(found: RawValues, values: OptionValues) -> Found:
     yield from _lengths(found)
     yield from _second_input(found)
     yield from unlabelled(found)
-    if found.get("kafka") is None:
+    if found.get("kafka") is None and found.get("serve") is None:
         for check in (_check_inputs, _check_outputs, _files):
             yield from check(found)
     yield from kafka_conflicts(found)

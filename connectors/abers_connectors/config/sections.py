@@ -54,6 +54,7 @@ __all__ = [
     "OutputSection",
     "SchemaRegistrySection",
     "SecuritySection",
+    "ServeSection",
     "StateSection",
     "TelemetrySection",
     "TopicFormat",
@@ -217,6 +218,27 @@ class HttpSection(Section, frozen=True, kw_only=True):
             "evidence have theirs. /live/models lists all.",
         ),
     ] = 100
+
+
+class ServeSection(Section, frozen=True, kw_only=True):
+    """Section [serve]: the server of `abers serve`."""
+
+    intro: ClassVar[str] = "For `abers serve`, which needs neither files nor topics."
+
+    data: Annotated[
+        File,
+        key(
+            "Folder of the state, which is created if it is not there.",
+            "What is answered is on disk. One server at a time uses it.",
+        ),
+    ] = "abers-state"
+    max_answers: Annotated[
+        Count,
+        key(
+            "Number of ids with predictions that are answered again, 400 bytes each.",
+            "Of older ids only that they were predicted is known.",
+        ),
+    ] = 1_000_000
 
 
 class TelemetrySection(Section, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ import errno
 import socket
 import threading
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import AbersError, ConfigError
@@ -17,15 +18,16 @@ from abers_connectors.extras import extra
 from abers_connectors.http.token import token_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from starlette.routing import Route
     from starlette.types import ASGIApp
 
     from abers_connectors.config.sections import HttpSection
     from abers_connectors.dashboard.feed import Feed
     from abers_connectors.runtime.status import Status
 
-__all__ = ["serving"]
+__all__ = ["listening", "pages", "require_libraries", "serving"]
 
 _PATIENCE = 10.0  # seconds for a request to arrive
 _WAITING = 128  # connections that wait to be taken: fewer than are open at once
@@ -39,20 +41,35 @@ def serving(
     feed: Feed | None = None,
     *,
     patience: float = _PATIENCE,
+    fast: bool = False,
 ) -> Iterator[str]:
     """Serve health and metrics, and the live page, in a `with` block; yield the address.
 
     The status is None for a replay, and the feed is None for no page. A client has `patience`
-    seconds for its request, and for taking the response. An AbersError is raised if the port is in
+    seconds for its request, and for taking the response. A fast server uses the libraries of the
+    extra serve if they are installed. An AbersError is raised if the port is in
     use; a ConfigError, if the host is unknown, the port may not be used, or the token cannot be
     sent; a MissingExtraError, if a library is not installed.
     """
+    require_libraries()
+    with ExitStack() as stack:
+        app = pages(http, status, feed, stack)
+        yield stack.enter_context(listening(http, app, patience=patience, fast=fast))
+
+
+def require_libraries() -> None:
+    """Raise a MissingExtraError if a library of the server is not installed."""
     for module in ("starlette", "uvicorn", "prometheus_client"):
         extra(module, "a section [http]", "http")
-    with ExitStack() as stack:
-        app = _app(http, status, feed, stack)
-        listener = stack.enter_context(_bound(http))
-        server = _server(app, patience)
+
+
+@contextmanager
+def listening(
+    http: HttpSection, app: ASGIApp, *, patience: float = _PATIENCE, fast: bool = False
+) -> Iterator[str]:
+    """Serve an application in a `with` block, and yield the address; see `serving`."""
+    with _bound(http) as listener:
+        server = _server(app, patience, fast=fast and _has_fast())
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
         )
@@ -60,45 +77,56 @@ def serving(
         try:
             yield _url(listener)
         finally:
-            if feed is not None:
-                feed.close()
             server.should_exit = True
             thread.join(_END)
 
 
-def _app(http: HttpSection, status: Status | None, feed: Feed | None, stack: ExitStack) -> ASGIApp:
-    """Return the application; its resources are closed with the stack."""
+def pages(
+    http: HttpSection,
+    status: Status | None,
+    feed: Feed | None,
+    stack: ExitStack,
+    more: Sequence[Route] = (),
+) -> ASGIApp:
+    """Return the application of health, metrics, the live page, and more routes.
+
+    Its resources are closed with the stack.
+    """
     from starlette.applications import Starlette  # noqa: PLC0415 - an extra
-    from starlette.routing import Route  # noqa: PLC0415 - likewise
 
     from abers_connectors.http.middleware import RequestLimits  # noqa: PLC0415 - likewise
     from abers_connectors.metrics.health import health_routes  # noqa: PLC0415 - it needs the extra
 
-    pages, names = list[Route](), {http.host, *http.hosts}
+    routes, names = [*more], {http.host, *http.hosts}
     if feed is not None:
         from abers_connectors.dashboard.live_routes import live_routes  # noqa: PLC0415 - likewise
 
-        pages += live_routes(feed, stack.callback, names, token_of(file=http.token_file))
+        stack.callback(feed.close)
+        routes += live_routes(feed, stack.callback, names, token_of(file=http.token_file))
     if status is not None:
-        pages += health_routes(status, stack.callback, names if http.check_host else None)
-    app = Starlette(routes=pages)
+        routes += health_routes(status, stack.callback, names if http.check_host else None)
+    app = Starlette(routes=routes)
     # A redirection would lead to the host name that the client has sent.
     app.router.redirect_slashes = False
     return RequestLimits(app)
 
 
-def _server(app: ASGIApp, patience: float) -> Any:  # noqa: ANN401 - a uvicorn.Server
+def _has_fast() -> bool:
+    return all(map(find_spec, ("httptools", "uvloop")))
+
+
+def _server(app: ASGIApp, patience: float, *, fast: bool) -> Any:  # noqa: ANN401 - a uvicorn.Server
     """Return a uvicorn server of the app."""
     import uvicorn  # noqa: PLC0415 - an extra
 
-    from abers_connectors.http.connections import PARSED, protocol  # noqa: PLC0415 - likewise
+    from abers_connectors.http.connections import PARSED  # noqa: PLC0415 - likewise
 
     settings = uvicorn.Config(
         app,
-        http=protocol(patience),
+        http=_protocol(patience, fast=fast),
         ws="none",
         lifespan="off",
-        loop="asyncio",
+        loop="uvloop" if fast else "asyncio",
         log_config=None,
         log_level="error",  # mistakes of clients are not logged
         access_log=False,
@@ -110,6 +138,16 @@ def _server(app: ASGIApp, patience: float) -> Any:  # noqa: ANN401 - a uvicorn.S
         timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(settings)
+
+
+def _protocol(patience: float, *, fast: bool) -> Any:  # noqa: ANN401 - a class of uvicorn's
+    if fast:
+        from abers_connectors.http.fast_connections import fast_protocol  # noqa: PLC0415
+
+        return fast_protocol(patience)
+    from abers_connectors.http.connections import protocol  # noqa: PLC0415 - an extra
+
+    return protocol(patience)
 
 
 def _bound(http: HttpSection) -> socket.socket:

@@ -41,11 +41,12 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
-        ours = all(map(self._is_ours, Headers(scope=scope).getlist("host") or [""]))
+        ours = all(map(self.knows, Headers(scope=scope).getlist("host") or [""]))
         app = self._app if ours else PlainTextResponse(_UNKNOWN, 403)
         await app(scope, receive, send)
 
-    def _is_ours(self, host: str) -> bool:
+    def knows(self, host: str) -> bool:
+        """Return whether a host, perhaps with a port, is an address or a known name."""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         try:
             ip_address(name.removeprefix("[").removesuffix("]"))

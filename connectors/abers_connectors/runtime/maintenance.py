@@ -11,7 +11,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
+from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers_connectors.runtime.join_check import JoinCheck
 from abers_connectors.runtime.loss_check import LossCheck
 from abers_connectors.runtime.transport import TopicPartition

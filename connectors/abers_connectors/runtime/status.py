@@ -162,11 +162,7 @@ class Status:
                     counts.written[sink] += len(records.values)
                     counts.dead.update(records.reasons)
             counts.tombstones += len(result.decoded.tombstones)
-            gauges = self._gauges.get(task.checkpoint.partition)
-            before = {} if gauges is None else gauges.accounts
-            self._update_gauges(task)
-            now = self._gauges[task.checkpoint.partition].accounts
-            counts.ends.update({name: n - before.get(name, 0) for name, n in now.items()})
+            self._count_ends(task)
             if result.outputs is not None:
                 self._retired.update(result.outputs.retired)
                 shown = self._names.name
@@ -179,6 +175,23 @@ class Status:
                     keys = task.processor.keys
                     models = {key: shown(keys[key][0]) for key in np.unique(settled.keys).tolist()}
                     counts.model_totals.add(models, settled.keys, settled.scored)
+
+    def events_taken(self, task: StreamTask) -> None:
+        """Count the events of a task since the last call, each as a record, and how they ended."""
+        with self._lock:
+            ends = self._count_ends(task)
+            for name in INPUTS:
+                self._counts.records[name] += ends[name]
+
+    def _count_ends(self, task: StreamTask) -> dict[str, int]:
+        """Count how events ended, and return how many did so since the last call."""
+        gauges = self._gauges.get(task.checkpoint.partition)
+        before = {} if gauges is None else gauges.accounts
+        self._update_gauges(task)
+        now = self._gauges[task.checkpoint.partition].accounts
+        ends = {name: n - before.get(name, 0) for name, n in now.items()}
+        self._counts.ends.update(ends)
+        return ends
 
     def _update_gauges(self, task: StreamTask) -> None:
         pending, early = task.processor.waiting

@@ -1,4 +1,10 @@
-"""The stream processor: observations in, predictions out, labels whenever they come."""
+"""The stream processor: observations in, predictions out, labels whenever they come.
+
+`DurableProcessor` and `Follower`, which need files, are imported at their first use.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
 
 from abers.monitoring.scored_rows import Forecasts, ScoredRows
 from abers.stream.arrow_tables import ArrowOutputs
@@ -24,12 +30,17 @@ from abers.stream.rows import Rows
 from abers.stream.settings import Settings
 from abers.stream.tasks import make_task
 
+if TYPE_CHECKING:
+    from abers.stream.durable import DurableProcessor, Follower
+
 __all__ = [
     "Alarm",
     "ArrowOutputs",
     "DeadLetter",
+    "DurableProcessor",
     "Event",
     "Events",
+    "Follower",
     "Forecasts",
     "JournalEntry",
     "Label",
@@ -49,3 +60,16 @@ __all__ = [
     "SettledBatch",
     "make_task",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import a class of `abers.stream.durable` at its first use."""
+    if name in {"DurableProcessor", "Follower"}:
+        return getattr(importlib.import_module("abers.stream.durable"), name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

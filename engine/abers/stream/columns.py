@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
+from abers.exceptions import ParameterError
 from abers.stream.arrow_fields import fields_of_arrow
 from abers.stream.column_types import kind_of, numbers, objects
 from abers.stream.event_order import filled_times, released_order, time_order
 from abers.stream.events import Event, Label, Observation
 from abers.stream.readers import SCALARS, CellReader, PassedReader, PlainReader
 from abers.stream.schema_columns import Readers
+from abers.validation import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from abers.stream.column_types import Column
     from abers.stream.settings import Settings
 
-__all__ = ["Events", "as_events"]
+__all__ = ["Events", "as_events", "require_events"]
 
 _PLAIN, _PASSED = PlainReader(), PassedReader()
 
@@ -282,6 +284,14 @@ _NAMES = tuple(field.name for field in fields(Events))  # slow to find
 def as_events(data: Events | object, settings: Settings) -> Events:
     """Return events as they are, and those of a table of Arrow or a data frame."""
     return data if isinstance(data, Events) else Events.from_arrow(data, settings=settings)
+
+
+def require_events(events: Sequence[Any]) -> None:
+    """Raise a ParameterError unless all are observations and labels."""
+    if not {*map(type, events)} <= {Observation, Label}:
+        row = [type(event) in {Observation, Label} for event in events].index(False)
+        msg = f"row {row}: {shown(events[row])} is neither an Observation nor a Label"
+        raise ParameterError(msg)
 
 
 def _values(one: Column | None) -> Sequence[Any] | repeat[None]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from abers.stream.outputs import Outputs
     from abers.stream.state import ProcessorState
 
-__all__ = ["JournalEntry", "joined", "record", "settings_digest"]
+__all__ = ["JournalEntry", "counted", "encoded_extra", "joined", "record", "settings_digest"]
 
 _DIGEST = 8
 _MOST_JOINED = 10_000  # events of entries that are applied as one
@@ -172,7 +172,7 @@ def settings_digest(settings: Settings) -> bytes:
 
 def record(state: ProcessorState, events: Events) -> tuple[Outputs, JournalEntry]:
     """Process a batch, and return the outputs with its entry."""
-    extra = _extra(events)
+    extra = b"" if events.extra is None else encoded_extra(events.extra[~events.labels].tolist())
     outputs, decided = step(state, events)
     observations = decided.kinds == 0
     issued = None if state.task.repeats else decided.issued
@@ -192,7 +192,7 @@ def record(state: ProcessorState, events: Events) -> tuple[Outputs, JournalEntry
         n_labels=b"" if issued is None else bytes(raw(issued.n_labels)),
         features=None if state.join.learners is None else _features(decided.events, observations),
         extra=extra,
-        counters=_counted(state.join.counters),
+        counters=counted(state.join.counters),
         retired=[*decided.retired],
     )
     return outputs, entry
@@ -204,7 +204,7 @@ def _kinds(decided: Decided) -> bytes:
     return kinds.tobytes()
 
 
-def _counted(counters: Mapping[str, int]) -> list[int]:
+def counted(counters: Mapping[str, int]) -> list[int]:
     """Return the counters that are written, in their order."""
     given = [*counters.values()]
     while len(given) > len(COUNTERS) - len(LATER_COUNTERS) and not given[-1]:
@@ -216,12 +216,10 @@ def _features(events: Events, observations: NDArray[np.bool_]) -> list[Any]:
     return [] if events.x is None else events.x[observations].tolist()
 
 
-def _extra(events: Events) -> bytes:
-    """Encode the extra fields, before anything changes: not all values can be encoded."""
-    if events.extra is None:
-        return b""
+def encoded_extra(fields: Sequence[Any]) -> bytes:
+    """Encode extra fields, before anything changes: not all values can be encoded."""
     try:
-        return _JSON.encode(events.extra[~events.labels].tolist())
+        return _JSON.encode(fields)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         msg = f"extra fields cannot be encoded ({error}); pass through only what JSON can hold"
         raise ParameterError(msg) from None

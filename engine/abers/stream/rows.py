@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import msgspec
 import numpy as np
 
-from abers.stream.column_types import repeated
+from abers.stream.column_types import column, repeated
 
 if TYPE_CHECKING:
     from abers.stream.column_types import Column
 
-__all__ = ["Rows"]
+__all__ = ["ObjectRows", "Rows"]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -41,8 +41,13 @@ class Rows(Sequence[T], Generic[T]):
 
     def __init__(self, kind: type[T], columns: Mapping[str, Column]) -> None:
         self.kind = kind
-        self.columns = columns
+        self._columns = columns
         self._size = len(next(iter(columns.values())))
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The columns by name of the field."""
+        return self._columns
 
     @classmethod
     def joined(cls, parts: Sequence[Rows[T]]) -> Rows[T]:
@@ -92,3 +97,36 @@ class Rows(Sequence[T], Generic[T]):
         """Yield the objects."""
         names = self.kind.__struct_fields__[: len(self.columns)]
         return map(self.kind, *(self.columns[name].tolist() for name in names))
+
+
+class ObjectRows(Rows[T]):
+    """Outputs of one type that are objects already; the columns are made on request.
+
+    Parameters
+    ----------
+    kind
+        Type of the outputs.
+    outputs
+        The objects.
+
+    Examples
+    --------
+    >>> class Point(msgspec.Struct):
+    ...     x: int
+    >>> rows = ObjectRows(Point, [Point(3), Point(5)])
+    >>> rows[1], rows.columns["x"].tolist()
+    (Point(x=5), [3, 5])
+    """
+
+    def __init__(self, kind: type[T], outputs: Sequence[T]) -> None:
+        self.kind, self._outputs, self._size = kind, outputs, len(outputs)
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The columns by name of the field."""
+        names = self.kind.__struct_fields__
+        return {name: column([getattr(one, name) for one in self._outputs]) for name in names}
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield the objects."""
+        return iter(self._outputs)

@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from abers._core import PendingStore
     from abers.arrays import Integers
     from abers.stream.calibration_step import CalibrationStep
+    from abers.stream.event_notes import EventNotes
     from abers.stream.events import Event, Output
     from abers.stream.join import Join
     from abers.stream.joined_batch import JoinedBatch
     from abers.stream.outputs import Outputs
     from abers.stream.pending_store import Unknown
     from abers.stream.settings import Settings
-    from abers.stream.tasks.base import Task
+    from abers.stream.tasks.base import PredictionRows, Task
 
+    Known = tuple[int, int, Any]  # what `EventValidator.known` returns
     Taken = tuple[int, list[str], list[Unknown], int]  # what `PendingStore.take` returns
     Step = list[int]  # row of the event, slot, key, time, time of the label, clock
 
@@ -59,7 +61,7 @@ class SingleEvents:
     outcomes
         Whether labels give outcomes.
     calibrate
-        Runs the calibration step of a joined batch.
+        Runs the calibration step of a joined batch, and returns the predictions as rows too.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a processor
@@ -70,7 +72,7 @@ class SingleEvents:
         settings: Settings,
         *,
         outcomes: bool,
-        calibrate: Callable[[JoinedBatch], Outputs],
+        calibrate: Callable[[JoinedBatch], tuple[Outputs, PredictionRows]],
     ) -> None:
         self._join, self._calibration, self._task = join, calibration, task
         self._outcomes, self._calibrate = outcomes, calibrate
@@ -87,12 +89,27 @@ class SingleEvents:
 
     def process(self, event: Event) -> list[Output] | None:
         """Process a plain event; return None of one that is to make a batch, and change nothing."""
+        known = self.known(event)
+        return None if known is None else self.take(event, *known)
+
+    def known(self, event: Event) -> Known | None:
+        """Return what is known of a plain event; None of one that is to make a batch."""
         join = self._join
-        known = join.validator.known(event, join.names) if self._serves else None
-        if known is None:
-            return None
+        return join.validator.known(event, join.names) if self._serves else None
+
+    def take(
+        self,
+        event: Event,
+        model: int,
+        key: int,
+        given: Any,  # noqa: ANN401 - a score or a label
+        notes: EventNotes | None = None,
+    ) -> list[Output]:
+        """Process an event with what is known of it, and note what a journal entry has of it."""
         with self._lock:
-            return self._process(event, *known)
+            if notes is not None:
+                notes.add(event, model, key, given)
+            return self._process(event, model, key, given, notes)
 
     def flush(self) -> None:
         """Let monitors and tests take the steps that wait, and free the slots of these."""
@@ -101,7 +118,14 @@ class SingleEvents:
             with self._lock:
                 self._flush()
 
-    def _process(self, event: Event, model: int, key: int, given: Any) -> list[Output]:  # noqa: ANN401 - a score or a label
+    def _process(
+        self,
+        event: Event,
+        model: int,
+        key: int,
+        given: Any,  # noqa: ANN401 - a score or a label
+        notes: EventNotes | None,
+    ) -> list[Output]:
         store, is_label = self._join.store, type(event) is Label
         value = given if is_label else self._join.awaiting_bytes
         taken = self._columns.take(store, event, model, key, value)
@@ -110,7 +134,10 @@ class SingleEvents:
         steps = self._columns.steps(store, count) if count and not unusual else []
         if unusual or (steps and steps[0][0] == LATE):
             self._flush()
-            return self._calibrate(self._join.taken(event, taken)).in_order()
+            whole, issued = self._calibrate(self._join.taken(event, taken))
+            if notes is not None:
+                notes.predicted_rows(issued)
+            return whole.in_order()
         outputs: list[Output] = []
         dropped = _dropped(store, gone, self._count) if gone else None
         if dropped is not None:
@@ -118,7 +145,7 @@ class SingleEvents:
         for kind, step, label in steps:
             step[0] = self._count
             if kind == PREDICT and type(event) is Observation:
-                outputs.append(self._predict(event, step, given))
+                outputs.append(self._predict(event, step, given, notes))
             else:
                 outputs += self._learn(event, step, label)
         if dropped is not None:
@@ -141,7 +168,9 @@ class SingleEvents:
             self._calibration.watch(*self._waiting.drained(), keys)
         self._count = 0  # at last: no other thread may begin a batch before
 
-    def _predict(self, event: Observation, step: Step, score: Sequence[float]) -> Output:
+    def _predict(
+        self, event: Observation, step: Step, score: Sequence[float], notes: EventNotes | None
+    ) -> Output:
         _, slot, key, time, _, clock = step
         calibration = self._calibration
         if slot >= len(calibration.rows):
@@ -151,6 +180,8 @@ class SingleEvents:
         calibration.made[key] += 1
         calibrators, when = calibration.calibrators, _clipped(time, clock)
         found, n_labels = calibrators.step(key, PREDICT, score, 0.0, when, number, clock)
+        if notes is not None:
+            notes.predicted(found, n_labels)
         row = [*score, *found]
         calibration.rows[slot] = row if number is None else [*row, number]
         fields = (*self._task.field_values(row), n_labels, event.segment, event.extra)

@@ -51,7 +51,7 @@ class ProcessorState:
             self.task,
             settings,
             outcomes=outcomes,
-            calibrate=lambda joined: self.calibrate(joined)[0],
+            calibrate=self.calibrate,
         )
         self.broken = False
 

@@ -94,9 +94,10 @@ def test_it_has_the_defaults() -> None:
     """What is in force in the example is the default, and what is only shown has none."""
     config = load(EXAMPLE, environ={})
     assert config == Config(input=STREAM)
-    shown = {one.path for one in entries() if one.shown and not OF_TOPICS.match(one.path)}
+    of_sections = re.compile(rf"{OF_TOPICS.pattern}|serve\.")
+    shown = {one.path for one in entries() if one.shown and not of_sections.match(one.path)}
     without = {path for path, value in config.values().items() if value is None}
-    assert shown == {path for path in without if not OF_TOPICS.match(path)}
+    assert shown == {path for path in without if not of_sections.match(path)}
 
 
 @pytest.mark.parametrize("entry", [one for one in entries() if OF_TOPICS.match(one.path)])

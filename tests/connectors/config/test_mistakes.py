@@ -119,7 +119,7 @@ MISTAKES = {
     'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, snapshot_every, shared, '
     "retain, key_file",
     "zzz = {}": "zzz: unknown key; a configuration has task, calibrator, learner, input, output, "
-    "kafka, schema_registry, limits, state, http, monitoring, alerts, telemetry",
+    "kafka, schema_registry, limits, state, http, serve, monitoring, alerts, telemetry",
     # wrong types
     "input.fields.id = 5": "input.fields.id: 5 is not a string; put it in quotes",
     "input.fields.id = ''": (

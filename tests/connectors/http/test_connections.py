@@ -17,6 +17,7 @@ from tests.connectors.kafka.works import Served
 
 from abers_connectors.dashboard.server import serving
 from abers_connectors.http.connections import protocol
+from abers_connectors.http.fast_connections import fast_protocol
 from abers_connectors.runtime.status import Status
 
 if TYPE_CHECKING:
@@ -48,10 +49,13 @@ def many() -> Status:
     return status_of(300)
 
 
-@pytest.fixture
-def url(many: Status) -> Iterator[str]:
-    """Serve it."""
-    with serving(ANY, many) as where:
+BOTH = pytest.mark.parametrize("fast", [False, True], ids=["h11", "httptools"])
+
+
+@pytest.fixture(params=[False, True], ids=["h11", "httptools"])
+def url(many: Status, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Serve it, with each parser."""
+    with serving(ANY, many, fast=request.param) as where:
         yield where
 
 
@@ -124,9 +128,10 @@ def test_the_oldest_makes_room(url: str) -> None:
 # Clients that take their time
 
 
-def test_a_request_that_trickles(many: Status) -> None:
+@BOTH
+def test_a_request_that_trickles(many: Status, *, fast: bool) -> None:
     """A request that arrives byte by byte is closed when its time is over."""
-    with serving(ANY, many, patience=0.3) as url, connected(url) as client:
+    with serving(ANY, many, patience=0.3, fast=fast) as url, connected(url) as client:
         client.sendall(WHOLE[:-2] + b"X: ")
         client.settimeout(0.02)
         with suppress(ConnectionError):
@@ -148,10 +153,11 @@ async def long(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @contextmanager
-def answering(patience: float) -> Iterator[str]:
+def answering(patience: float, *, fast: bool) -> Iterator[str]:
     """Serve the long response."""
     listener = socket.create_server(("127.0.0.1", 0))
-    settings = uvicorn.Config(long, http=protocol(patience), lifespan="off", log_config=None)
+    kind = fast_protocol(patience) if fast else protocol(patience)
+    settings = uvicorn.Config(long, http=kind, lifespan="off", log_config=None)
     server = uvicorn.Server(settings)
     thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
@@ -163,13 +169,14 @@ def answering(patience: float) -> Iterator[str]:
         listener.close()
 
 
+@BOTH
 @pytest.mark.parametrize(
     ("path", "patience", "whole"), [("/metrics", 0.5, False), ("/live/events", 2.0, True)]
 )
-def test_a_reader_that_is_too_slow(path: str, patience: float, *, whole: bool) -> None:
+def test_a_reader_that_is_too_slow(path: str, patience: float, *, whole: bool, fast: bool) -> None:
     """A steady but slow reader gets a part of a response, unless the response has no end."""
     pause = Event()
-    with answering(patience) as url, connected(url) as client:
+    with answering(patience, fast=fast) as url, connected(url) as client:
         client.sendall(WHOLE.replace(b"/livez", path.encode()))
         found, end = 0, perf_counter() + 6 * patience
         with suppress(ConnectionError):
@@ -180,10 +187,11 @@ def test_a_reader_that_is_too_slow(path: str, patience: float, *, whole: bool) -
         assert (found > PIECES << 16) is whole
 
 
-def test_a_reader_of_small_answers(many: Status) -> None:
+@BOTH
+def test_a_reader_of_small_answers(many: Status, *, fast: bool) -> None:
     """A client that sends requests and reads nothing is disconnected."""
     with (
-        serving(ANY, many, patience=0.2) as url,
+        serving(ANY, many, patience=0.2, fast=fast) as url,
         slow(url, b"") as client,
         suppress(ConnectionError),
     ):

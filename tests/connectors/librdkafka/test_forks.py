@@ -10,7 +10,7 @@ import pytest
 from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.joining import Reading, member, settled, writer
 
-from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
+from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:

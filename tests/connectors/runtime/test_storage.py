@@ -19,8 +19,8 @@ from fsspec.spec import AbstractBufferedFile
 from tests.connectors.runtime.restorers import APPLICATION, BATCH, Log, restorer, still
 
 from abers.exceptions import BrokerError
+from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
-from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
 from abers_connectors.runtime.checkpoint import Checkpoint
 from abers_connectors.runtime.maintenance import Maintenance
 from abers_connectors.runtime.partition_status import PartitionStatus

@@ -151,6 +151,44 @@ def test_entries_that_wait_together(data: st.DataObject, task: str, learns: bool
     assert other.counters == live.counters
 
 
+@pytest.mark.parametrize("task", LIVES)
+@given(data=st.data())
+def test_a_few_events_as_objects(data: st.DataObject, task: str) -> None:
+    """A list of a few events has the outputs, entry and state of the same events by columns."""
+    settings, draws, _ = LIVES[task]
+    settings, parts = data.draw(settings), data.draw(batches(draws))
+    live, other, third = (Processor(settings) for _ in range(3))
+    for part in parts:
+        outputs, entry = live.process_logged(part)
+        expected, same = other.process_logged(Events.of(part))
+        assert outputs.in_order() == expected.in_order() or comparable(outputs) == comparable(
+            expected
+        )
+        assert outputs.predicted.tolist() == expected.predicted.tolist()
+        assert outputs.settled.tolist() == expected.settled.tolist()
+        assert entry == same
+        third.apply(through(entry))
+    assert live.state_bytes() == other.state_bytes() == third.state_bytes()
+
+
+def test_a_list_with_something_else() -> None:
+    """A list with anything but events is refused, and nothing is processed."""
+    live = Processor()
+    with pytest.raises(ParameterError, match="row 1: 7 is neither an Observation nor a Label"):
+        live.process_logged([obs("a"), 7])
+    assert live.counters["observations"] == 0
+
+
+def test_a_list_with_an_extra_field_that_cannot_be_encoded() -> None:
+    """Nothing of a list is processed if an extra field cannot be encoded."""
+    live = Processor()
+    live.process_logged([obs("a")])
+    for bad in (object(), "\ud800"):
+        with pytest.raises(ParameterError, match=r"extra fields .*cannot be encoded"):
+            live.process_logged([obs("b"), obs("c", extra={"a": bad})])
+    assert live.counters["observations"] == 1
+
+
 def test_entries_around_retired_models() -> None:
     """Entries that retire models are applied together with others, and lead to the same state."""
     settings = Settings(max_models=4, retire_after=1_000)

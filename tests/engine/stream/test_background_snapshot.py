@@ -1,4 +1,4 @@
-"""Snapshots in the background, `abers_connectors.runtime.background_snapshot` (real processes)."""
+"""Snapshots in the background, `abers.stream.background_snapshot` (real processes)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ import pytest
 from tests.engine.stream.cases import Scorer, stream
 
 from abers.stream import Processor, Settings
-from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter, SnapshotResult
-from abers_connectors.sinks.destination import WholeFile
+from abers.stream.background_snapshot import BackgroundSnapshotter, SnapshotResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,14 +38,14 @@ class Folder:
 
     def save(self, partition: int, offset: int, pieces: Iterable[bytes]) -> None:
         """Write a file, all of it or nothing."""
-        file = WholeFile(str(self.path / f"{partition}-{offset}"))
-        try:
-            for piece in pieces:
-                file.write(piece)
-            file.close()
-        except BaseException:
-            file.discard()
-            raise
+        part = self.path / "part"
+        with part.open("wb") as file:
+            try:
+                file.writelines(pieces)
+            except BaseException:
+                part.unlink()
+                raise
+        part.rename(self.path / f"{partition}-{offset}")
 
     def read(self, partition: int, offset: int) -> bytes:
         """Read a file."""
@@ -162,7 +161,7 @@ def test_no_folder(folder: Folder) -> None:
     """A missing folder is the error of the result, and nothing is raised."""
     saver = BackgroundSnapshotter(Folder(folder.path / "none").save)
     saver.start(0, 1, lambda: [b"x"])
-    assert "there is no directory" in (only(saver).error or "")
+    assert "No such file or directory" in (only(saver).error or "")
 
 
 def test_full_disk() -> None:
@@ -295,7 +294,7 @@ def owned() -> tuple[int, str]:
 
 QUIET = """
 import atexit, os, signal, sys, threading
-from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
+from abers.stream.background_snapshot import BackgroundSnapshotter
 
 atexit.register(lambda: os.write(1, b"exit handler in %d\\n" % (os.getpid() == me)))
 me, go = os.getpid(), threading.Event()
@@ -341,7 +340,7 @@ def test_the_copy_is_killed_first_without_memory(folder: Folder) -> None:
 
 DYING = """
 import os, signal, sys, time
-from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
+from abers.stream.background_snapshot import BackgroundSnapshotter
 
 def make():
     print("copied", flush=True)

@@ -6,7 +6,7 @@ made at a time, since each takes memory.
 
 The copy has the state as it was at the fork. It computes the bytes and sends them through a pipe,
 piece by piece, to a thread of the parent, which saves them; neither ever holds all of them (see
-`abers_connectors.runtime.process_copy`).
+`abers.stream.process_copy`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers_connectors.runtime.process_copy import ProcessCopy, ProcessCopyError
+from abers.stream.process_copy import ProcessCopy, ProcessCopyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -1,0 +1,177 @@
+"""The ASGI application of `abers serve`: requests that change the state, and pages for all others.
+
+Bodies, rows and what waits are bounded. A request is answered when its events are on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from abers.exceptions import DurabilityError
+from abers_connectors.http.middleware import HostCheck
+from abers_connectors.serve.batcher import Batcher, BusyError
+from abers_connectors.serve.inference import infer_response, infer_rows
+from abers_connectors.serve.rows import BadRequestError, label_rows, observation_rows, response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from abers.stream import DurableProcessor
+    from abers.stream.durable.answers import EventAnswer
+    from abers_connectors.serve.rows import RequestRows
+    from abers_connectors.serve.tokens import ServeTokens
+
+__all__ = ["ServeApplication"]
+
+_BODY = 4 << 20  # bytes
+_WAITING = 50_000  # events: what a disk takes in about a second
+_FIELDS = 64  # of the head of a request
+_JSON = (b"content-type", b"application/json")
+_INFER, _INFER_END = "/v2/models/", "/infer"
+_CLOSE = (b"connection", b"close")
+_AGAIN = (b"retry-after", b"1")
+
+
+class _Gone(Exception):  # noqa: N818 - caught in this module
+    """The client has gone."""
+
+
+class _RefusedRequest(Exception):  # noqa: N818 - caught in this module
+    """A request is refused with a status."""
+
+    def __init__(self, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(text)
+        self.status, self.headers = status, headers
+
+
+class _Endpoint(NamedTuple):
+    kind: str  # of its token
+    read: Callable[[bytes, int], RequestRows]
+    write: Callable[[RequestRows, Sequence[EventAnswer]], bytes]
+
+
+_ENDPOINTS = {
+    "/v1/predict": _Endpoint("predict", observation_rows, response),
+    "/v1/labels": _Endpoint("label", label_rows, response),
+}
+
+
+class ServeApplication:
+    """Answers requests of predictions and labels, and passes all others on.
+
+    Parameters
+    ----------
+    pages
+        Answers all requests but these.
+    tokens
+        Of the requests.
+    names
+        Host names of the server, besides addresses and localhost.
+    """
+
+    def __init__(self, pages: ASGIApp, tokens: ServeTokens, names: Collection[str]) -> None:
+        self._pages, self._tokens = pages, tokens
+        self._knows = lru_cache(maxsize=64)(HostCheck(pages, names).knows)
+        self._batcher: Batcher | None = None
+        self._open = False
+
+    def open(self, durable: DurableProcessor) -> None:
+        """Begin to answer, when the state is restored."""
+        self._batcher, self._open = Batcher(durable.answer, _WAITING), True
+
+    def close(self) -> None:
+        """Take no more requests; those that were taken are answered."""
+        self._open = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether all requests that were taken are answered."""
+        return self._batcher is None or self._batcher.idle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        endpoint = self._endpoint(scope)
+        if endpoint is None:
+            await self._pages(scope, receive, send)
+            return
+        try:
+            body = await self._answer(endpoint, scope, receive)
+        except _Gone:
+            return
+        except _RefusedRequest as error:
+            text = msgspec.json.encode({"error": str(error)})
+            await _send(send, error.status, text, *error.headers)
+        else:
+            await _send(send, 200, body)
+
+    def _endpoint(self, scope: Scope) -> _Endpoint | None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            return None
+        path: str = scope["path"]
+        if path.startswith(_INFER) and path.endswith(_INFER_END):
+            model = path[len(_INFER) : -len(_INFER_END)]
+            return _Endpoint(
+                "predict",
+                lambda body, now: infer_rows(body, model, now),
+                lambda rows, answers: infer_response(model, rows, answers),
+            )
+        return _ENDPOINTS.get(path)
+
+    async def _answer(self, endpoint: _Endpoint, scope: Scope, receive: Receive) -> bytes:
+        headers = scope["headers"]
+        if len(headers) > _FIELDS:
+            raise _RefusedRequest(431, "the request has too many header fields", _CLOSE)
+        given = dict(headers)
+        if not self._knows(given.get(b"host", b"").decode("latin-1")):
+            raise _RefusedRequest(403, "not served under this name; add it to http.hosts", _CLOSE)
+        if given.get(b"content-type", b"").partition(b";")[0].strip() != _JSON[1]:
+            # A page of another site cannot send this header.
+            raise _RefusedRequest(415, "send the header content-type: application/json", _CLOSE)
+        if not self._tokens.allows(endpoint.kind, headers):
+            text = f"no token for this; send Authorization: Bearer … with that for {endpoint.kind}"
+            raise _RefusedRequest(401, text, (b"www-authenticate", b"Bearer"), _CLOSE)
+        body = await _body(headers, receive)
+        if self._batcher is None or not self._open:
+            raise _RefusedRequest(503, "the state is being restored or saved; try again", _AGAIN)
+        try:
+            rows = endpoint.read(body, time.time_ns() // 1_000_000)
+            return endpoint.write(rows, await self._batcher.answers(rows.events))
+        except BadRequestError as error:
+            raise _RefusedRequest(400, str(error)) from None
+        except BusyError:
+            raise _RefusedRequest(429, "too many events wait; send less at once", _AGAIN) from None
+        except DurabilityError:
+            raise _RefusedRequest(503, "the disk failed; send it again", _AGAIN) from None
+
+
+async def _body(headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> bytes:
+    """Return the body of a request."""
+    parts: list[bytes] = []
+    length = next((value for name, value in headers if name == b"content-length"), b"0")
+    size = int(length) if length.isdigit() and len(length) < len(str(_BODY)) + 1 else _BODY + 1
+    if size <= _BODY:
+        size = 0
+        while size <= _BODY:
+            message: Any = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Gone
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if not message.get("more_body"):
+                return b"".join(parts)
+    text = f"the body has more than {_BODY:,} bytes; send fewer rows"
+    raise _RefusedRequest(413, text, _CLOSE)
+
+
+async def _send(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+    """Send a response."""
+    length = (b"content-length", str(len(body)).encode())
+    head = {"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]}
+    await send(head)
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,161 @@
+"""`abers serve`: the durable processor, its HTTP server, and what is done now and then.
+
+The server answers at once; predictions and labels when the state is restored. At the end no more
+requests are taken, and those that were taken are answered.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from abers.stream import DurableProcessor
+from abers_connectors.config.sections import ServeSection
+from abers_connectors.dashboard.server import listening, pages, require_libraries
+from abers_connectors.dashboard.stream_pages import ServicePage
+from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
+from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.task import StreamTask
+from abers_connectors.serve.tokens import ServeTokens
+from abers_connectors.state_key import state_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from abers.stream import Processor
+    from abers_connectors.config.model import Config
+
+__all__ = ["serve"]
+
+_TURN = 0.25  # seconds
+_EVIDENCE = 5.0  # seconds between two updates of metrics about evidence
+_STALL = 60.0  # seconds without a turn after which the process counts as hung
+_LAST = 20.0  # seconds for requests that were taken, at the end
+
+
+class ServedTask(StreamTask):
+    """The processor of the server, as status and pages read a task."""
+
+    def __init__(self, processor: Processor) -> None:
+        super().__init__(processor, Checkpoint("serve", 0, 0, 0, (NO_OFFSET, NO_OFFSET)))
+
+    @property
+    def accounts(self) -> dict[str, int]:
+        """How all events and predictions ended; requests are no records."""
+        return self.processor.accounts
+
+
+class _ServedState:
+    """The parts that requests and the main thread share."""
+
+    def __init__(self) -> None:
+        self.status = Status(_STALL, application="serve")
+        self.status.assign([("serve", 0)])
+        self.page = ServicePage("serve", self.status)
+        self.durable: DurableProcessor | None = None
+
+    def ask(self, question: Callable[[Processor], Any]) -> Any:  # noqa: ANN401 - any result
+        """Return the answer to a question about the processor; None before it is restored."""
+        if self.durable is None:
+            return None
+        with self.durable.reading() as processor:
+            return question(processor)
+
+    def ready(self, durable: DurableProcessor) -> ServedTask:
+        """Show that the state is restored."""
+        with durable.reading() as processor:
+            task = ServedTask(processor)
+            self.status.restored(task)
+        self.status.joined, self.status.last_heartbeat = True, float("inf")
+        self.durable = durable
+        return task
+
+    def turn(self, durable: DurableProcessor, task: ServedTask, *, evidence: bool) -> None:
+        """Update status and pages."""
+        with durable.reading():
+            self.status.progressed()
+            self.status.events_taken(task)
+            if evidence:
+                self.status.update_evidence([task])
+            self.page.refresh([task])
+
+
+def serve(config: Config, say: Callable[[str], object]) -> None:
+    """Serve a configuration with a section [serve] until SIGTERM or SIGINT.
+
+    Raises
+    ------
+    DurabilityError
+        If the disk fails, or another process writes there; try again.
+    StateError
+        If the state cannot be used.
+    ConfigError
+        If tokens are missing, or the address cannot be used.
+    """
+    require_libraries()
+    from abers_connectors.serve.application import ServeApplication  # noqa: PLC0415 - an extra
+    from abers_connectors.serve.verdict_route import reading_routes  # noqa: PLC0415 - likewise
+
+    section = config.serve or ServeSection()
+    http, tokens, service = config.http, ServeTokens(config.http), _ServedState()
+    names = {http.host, *http.hosts}
+    with ExitStack() as stack, _stoppable() as stop:
+        routes = [*reading_routes(service.ask, stack.callback, names, tokens.read)]
+        rest = pages(http, service.status, service.page.feed, stack, routes)
+        app = ServeApplication(rest, tokens, names)
+        url = stack.enter_context(listening(http, app, fast=True))
+        say(f"serving at {url}/; restoring {section.data}")
+        key = state_key(file=config.state.key_file)
+        with DurableProcessor(
+            section.data, config.settings(), key=key, most_answers=section.max_answers
+        ) as durable:
+            task = service.ready(durable)
+            app.open(durable)
+            say(_examples(url))
+            _run(service, durable, task, stop)
+            app.close()
+            _wait_for(lambda: app.idle)
+            service.durable = None
+    say("stopped: all that was answered is on disk")
+
+
+def _run(
+    service: _ServedState, durable: DurableProcessor, task: ServedTask, stop: threading.Event
+) -> None:
+    """Do what is due, until the end, or until the disk fails."""
+    due = 0.0
+    while not stop.wait(_TURN):
+        now = time.monotonic()
+        service.turn(durable, task, evidence=now >= due)
+        due = due if now < due else now + _EVIDENCE
+
+
+def _wait_for(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + _LAST
+    while not done() and time.monotonic() < end:
+        time.sleep(_TURN / 10)
+
+
+@contextmanager
+def _stoppable() -> Iterator[threading.Event]:
+    """Yield an event that signals set."""
+    stop = threading.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {one: signal.signal(one, lambda *_: stop.set()) for one in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _examples(url: str) -> str:
+    head = "-H 'content-type: application/json'"
+    return (
+        "ready; try:\n"
+        f'  curl {url}/v1/predict {head} -d \'{{"id": "a1", "score": 0.83}}\'\n'
+        f'  curl {url}/v1/labels {head} -d \'{{"id": "a1", "label": 1}}\''
+    )
