@@ -13,7 +13,7 @@ from abers import registry
 from abers.stream.fields import ROW, constant
 from abers.stream.setting_rules import usual_calibrator
 from abers_connectors.config.options import options
-from abers_connectors.config.phrases import Line, Phrase, percent
+from abers_connectors.config.phrases import Line, Meaning, percent
 from abers_connectors.config.service_description import service_lines, topic_inputs, topic_outputs
 from abers_connectors.config.units import counted, duration
 from abers_connectors.files.formats import STANDARD
@@ -79,105 +79,107 @@ def other_values(config: Config, meaning: Mapping[str, list[Line]]) -> Iterator[
             yield option, value
 
 
-def _task(settings: Settings) -> Iterator[Phrase]:
+def _task(settings: Settings) -> Iterator[Meaning]:
     if settings.task == "multiclass":
         many = len(settings.classes)
         names = ", ".join(settings.classes)
-        yield Phrase(f"{many} classes: {names}", ("task.kind", "task.classes"))
+        yield Meaning(f"{many} classes: {names}", ("task.kind", "task.classes"))
     elif settings.task == "regression":
-        yield Phrase("numbers", ("task.kind",))
+        yield Meaning("numbers", ("task.kind",))
         levels = ", ".join(f"{level:g}" for level in settings.quantiles)
-        yield Phrase(f"quantiles {levels}", ("task.quantiles",))
+        yield Meaning(f"quantiles {levels}", ("task.quantiles",))
         if settings.distributions != "none":
             whole = " and the whole distribution" if settings.distributions == "full" else ""
-            yield Phrase(f"the mean{whole}", ("calibrator.distributions",))
+            yield Meaning(f"the mean{whole}", ("calibrator.distributions",))
     else:
-        yield Phrase("two classes", ("task.kind",))
+        yield Meaning("two classes", ("task.kind",))
 
 
-def _scores(config: Config) -> Iterator[Phrase]:
+def _scores(config: Config) -> Iterator[Meaning]:
     settings = config.settings()
-    yield Phrase(_SCORES[settings.scores], ("task.scores",))
+    yield Meaning(_SCORES[settings.scores], ("task.scores",))
     if config.input.percent:
-        yield Phrase("read in per cent", ("input.percent",))
+        yield Meaning("read in per cent", ("input.percent",))
     if settings.learner is not None:
-        yield Phrase(f"made by the learner {settings.learner}", ("learner.name",))
+        yield Meaning(f"made by the learner {settings.learner}", ("learner.name",))
 
 
-def _calibrates(settings: Settings) -> Iterator[Phrase]:
+def _calibrates(settings: Settings) -> Iterator[Meaning]:
     kind = usual_calibrator(settings)
-    yield Phrase(kind, ("calibrator.kind",))
+    yield Meaning(kind, ("calibrator.kind",))
     if kind == registry.NONE:
-        yield Phrase("scores are served as they are, and nothing is learned")
+        yield Meaning("scores are served as they are, and nothing is learned")
         return
     yield _kept(settings)
     if settings.task == "regression":
         if settings.coverage is not None:
             share = percent(settings.coverage)
-            yield Phrase(f"an interval for {share} of the labels", ("calibrator.coverage",))
+            yield Meaning(f"an interval for {share} of the labels", ("calibrator.coverage",))
     elif settings.protected:
-        yield Phrase("p is protected", ("calibrator.probability",))
+        yield Meaning("p is protected", ("calibrator.probability",))
     elif settings.probability == "merged" or kind in registry.protected_forms(settings.task):
-        yield Phrase("p is merged from the interval", ("calibrator.probability",))
+        yield Meaning("p is merged from the interval", ("calibrator.probability",))
 
 
-def _kept(settings: Settings) -> Phrase:
+def _kept(settings: Settings) -> Meaning:
     """Return which labels a calibrator keeps."""
     if settings.window is not None:
-        return Phrase(f"the last {counted(settings.window, 'label')}", ("calibrator.window",))
+        return Meaning(f"the last {counted(settings.window, 'label')}", ("calibrator.window",))
     if settings.max_age is not None:
         age = duration(settings.max_age)
-        return Phrase(f"labels of the last {age}", ("calibrator.max_age",))
+        return Meaning(f"labels of the last {age}", ("calibrator.max_age",))
     if settings.half_life is not None:
         age = duration(settings.half_life)
-        return Phrase(f"the weight of a label halves in {age}", ("calibrator.half_life",))
-    return Phrase("all labels", ("calibrator.window", "calibrator.max_age", "calibrator.half_life"))
+        return Meaning(f"the weight of a label halves in {age}", ("calibrator.half_life",))
+    return Meaning(
+        "all labels", ("calibrator.window", "calibrator.max_age", "calibrator.half_life")
+    )
 
 
-def _waits(settings: Settings) -> Iterator[Phrase]:
+def _waits(settings: Settings) -> Iterator[Meaning]:
     wait = duration(settings.label_timeout)
-    yield Phrase(f"{wait} for a label", ("limits.label_timeout",))
+    yield Meaning(f"{wait} for a label", ("limits.label_timeout",))
     if (label := settings.unlabelled) is not None:
         words = f"then it counts as label {label}, and a later one is not learned"
-        yield Phrase(words, ("input.unlabelled",))
+        yield Meaning(words, ("input.unlabelled",))
     if settings.learn_after is not None:
         age = duration(settings.learn_after)
         words = f"a label is learned when its observation is {age} old"
-        yield Phrase(words, ("limits.learn_after",))
+        yield Meaning(words, ("limits.learn_after",))
 
 
-def _watches(settings: Settings) -> Iterator[Phrase]:
+def _watches(settings: Settings) -> Iterator[Meaning]:
     if not settings.monitors:
-        yield Phrase("nothing", ("monitoring.enabled",))
+        yield Meaning("nothing", ("monitoring.enabled",))
         return
     if not settings.tests:
-        yield Phrase("scores, without tests and alarms", ("monitoring.tests",))
+        yield Meaning("scores, without tests and alarms", ("monitoring.tests",))
         return
     odds = f"{settings.tolerance:g} times the odds"
-    yield Phrase(f"alarm beyond {odds}", ("monitoring.tolerance",))
+    yield Meaning(f"alarm beyond {odds}", ("monitoring.tolerance",))
     time, length = settings.average_run_time, settings.average_run_length
     least = duration(time) if time else counted(length, "label")
     words = f"{least} on average between false alarms"
-    yield Phrase(words, ("monitoring.average_run_length",))
+    yield Meaning(words, ("monitoring.average_run_length",))
 
 
-def _alarms(config: Config) -> Iterator[Phrase]:
+def _alarms(config: Config) -> Iterator[Meaning]:
     if (webhook := config.alerts.webhook) is not None:
-        yield Phrase(f"alarms are sent to {urlsplit(webhook).hostname}", ("alerts.webhook",))
+        yield Meaning(f"alarms are sent to {urlsplit(webhook).hostname}", ("alerts.webhook",))
 
 
 def _file_inputs(config: Config) -> Iterator[Line]:
     given = config.input
     if given.observations is None:
         return
-    file = Phrase(_file(given.observations, "input"), ("input.observations",))
+    file = Meaning(_file(given.observations, "input"), ("input.observations",))
     if given.labels is not None:
-        second = Phrase(f"{_file(given.labels, 'input')} for the labels", ("input.labels",))
+        second = Meaning(f"{_file(given.labels, 'input')} for the labels", ("input.labels",))
         yield Line((file, second))
     elif config.labelled:
         yield Line((file,))
     else:
-        yield Line((file, Phrase("observations and labels mixed")))
+        yield Line((file, Meaning("observations and labels mixed")))
 
 
 def _fields(config: Config) -> Iterator[Line]:
@@ -186,23 +188,25 @@ def _fields(config: Config) -> Iterator[Line]:
     time = _field("time", fields.time)
     named = [_field("id", fields.id)]
     of_zone = () if zone is None else ("input.timezone",)
-    named.append(Phrase(time.text + ("" if zone is None else f" ({zone})"), (*time.keys, *of_zone)))
+    named.append(
+        Meaning(time.text + ("" if zone is None else f" ({zone})"), (*time.keys, *of_zone))
+    )
     named.append(_field("model", fields.model))
     if fields.segment:
         named.append(_field("segment", fields.segment))
     yield Line(tuple(named), " · ")
     if config.settings().learner is not None:
-        valued = [Phrase(f"features {' '.join(fields.features)}", ("input.fields.x",))]
+        valued = [Meaning(f"features {' '.join(fields.features)}", ("input.fields.x",))]
     elif isinstance(fields.score, str):
         valued = [_field("score", fields.score)]
     else:
         paths = " ".join(f"{name}={path}" for name, path in fields.score.items())
-        valued = [Phrase(f"scores {paths}", ("input.fields.score",))]
+        valued = [Meaning(f"scores {paths}", ("input.fields.score",))]
     if not config.second_input:
         valued.append(_label(config, fields.label))
     if fields.passthrough:
         kept = f"passed through {' '.join(fields.passthrough)}"
-        valued.append(Phrase(kept, ("input.fields.passthrough",)))
+        valued.append(Meaning(kept, ("input.fields.passthrough",)))
     yield Line(tuple(valued), " · ")
 
 
@@ -217,7 +221,7 @@ def _label_fields(config: Config) -> Iterator[Line]:
     yield Line((*named, label._replace(keys=(*label.keys, f"{section}.label"))), " · ")
 
 
-def _label(config: Config, path: str) -> Phrase:
+def _label(config: Config, path: str) -> Meaning:
     """Return where a label is, which values mean 1, and when it is known."""
     field, given = _field("label", path), config.input
     ones = ", ".join(map(str, given.pos_label)) or "1, true"
@@ -227,41 +231,41 @@ def _label(config: Config, path: str) -> Phrase:
         late, keys = f" at {given.fields.label_time}", (*keys, "input.fields.label_time")
     elif given.delay is not None:
         late, keys = f", {given.delay}", (*keys, "input.delay")
-    return Phrase(f"{field.text}{values}{late}", keys)
+    return Meaning(f"{field.text}{values}{late}", keys)
 
 
-def _field(name: str, path: str, section: str = "input.fields") -> Phrase:
+def _field(name: str, path: str, section: str = "input.fields") -> Meaning:
     keys = (f"{section}.{name}",)
     if (value := constant(path)) is not None:
-        return Phrase(f"{name} always {value}", keys)
+        return Meaning(f"{name} always {value}", keys)
     if path == ROW and name in {"id", "time"}:
-        return Phrase(f"{name} is the record number", keys)
-    return Phrase(f"{name} {_PARTS.get(path) or path.replace(_HEADER, 'the header ')}", keys)
+        return Meaning(f"{name} is the record number", keys)
+    return Meaning(f"{name} {_PARTS.get(path) or path.replace(_HEADER, 'the header ')}", keys)
 
 
-def _file_outputs(config: Config) -> Iterator[Phrase]:
+def _file_outputs(config: Config) -> Iterator[Meaning]:
     output, state = config.output, config.state
-    yield Phrase(f"predictions to {_file(output.predictions, 'output')}", ("output.predictions",))
+    yield Meaning(f"predictions to {_file(output.predictions, 'output')}", ("output.predictions",))
     if output.outcomes is not None:
-        yield Phrase(f"outcomes to {_file(output.outcomes, 'output')}", ("output.outcomes",))
+        yield Meaning(f"outcomes to {_file(output.outcomes, 'output')}", ("output.outcomes",))
     yield from _unreadable(output)
     if state.path is None:
-        yield Phrase("state not saved", ("state.path", "state.snapshot_every", "state.key_file"))
+        yield Meaning("state not saved", ("state.path", "state.snapshot_every", "state.key_file"))
     else:
         every = counted(state.snapshot_every, "record")
         keys = ("state.path", "state.snapshot_every")
-        yield Phrase(f"state to {state.path}, every {every}", keys)
+        yield Meaning(f"state to {state.path}, every {every}", keys)
 
 
-def _unreadable(output: sections.OutputSection) -> Iterator[Phrase]:
+def _unreadable(output: sections.OutputSection) -> Iterator[Meaning]:
     if output.on_bad_record == "stop":
         words = "the first unreadable record stops the run"
-        yield Phrase(words, ("output.on_bad_record", "output.max_dead_letter_ratio"))
+        yield Meaning(words, ("output.on_bad_record", "output.max_dead_letter_ratio"))
         return
     file = _file(output.dead_letters_path, "output")
-    yield Phrase(f"unreadable records to {file}", ("output.on_bad_record", "output.dead_letters"))
+    yield Meaning(f"unreadable records to {file}", ("output.on_bad_record", "output.dead_letters"))
     most = percent(output.max_dead_letter_ratio)
-    yield Phrase(f"stops if over {most} are unreadable", ("output.max_dead_letter_ratio",))
+    yield Meaning(f"stops if over {most} are unreadable", ("output.max_dead_letter_ratio",))
 
 
 def _file(path: str, direction: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Line", "Phrase", "percent"]
+__all__ = ["Line", "Meaning", "percent"]
 
 
-class Phrase(NamedTuple):
+class Meaning(NamedTuple):
     """Words on the values of some keys."""
 
     text: str
@@ -17,13 +17,13 @@ class Phrase(NamedTuple):
 class Line(NamedTuple):
     """Phrases in a line, with what stands between two of them."""
 
-    phrases: tuple[Phrase, ...]
+    phrases: tuple[Meaning, ...]
     between: str = "; "
 
     def __str__(self) -> str:
         """Return the words alone.
 
-        >>> str(Line((Phrase("7 days for a label"), Phrase("then it is dropped"))))
+        >>> str(Line((Meaning("7 days for a label"), Meaning("then it is dropped"))))
         '7 days for a label; then it is dropped'
         """
         return self.between.join(phrase.text for phrase in self.phrases)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from abers_connectors.config.options import options
-from abers_connectors.config.phrases import Line, Phrase
+from abers_connectors.config.phrases import Line, Meaning
 from abers_connectors.config.units import counted, duration, moment
 
 if TYPE_CHECKING:
@@ -36,34 +36,34 @@ def topic_inputs(config: Config, kafka: sections.KafkaSection) -> Iterator[Line]
     brokers = ", ".join(kafka.bootstrap_servers)
     security = kafka.security
     keys = ("kafka.bootstrap_servers", *_keys_below("kafka.security"))
-    yield Line((Phrase(f"{brokers}, {_security(security)}", keys),))
+    yield Line((Meaning(f"{brokers}, {_security(security)}", keys),))
     if (registry := config.schema_registry) is not None:
         yield Line((_registry(registry),))
     first, second = map(_FORMATS.get, config.topic_formats)
-    found = Phrase(f"topic {kafka.observations}{first}", ("kafka.observations", "input.format"))
+    found = Meaning(f"topic {kafka.observations}{first}", ("kafka.observations", "input.format"))
     if kafka.labels is None:
-        yield Line((found, Phrase("observations and labels mixed", ("kafka.labels",))))
+        yield Line((found, Meaning("observations and labels mixed", ("kafka.labels",))))
         return
     labels = f"topic {kafka.labels}{second} for the labels"
-    merged = Phrase("merged by record timestamp")
-    yield Line((found, Phrase(labels, ("kafka.labels", "input.label_format")), merged))
+    merged = Meaning("merged by record timestamp")
+    yield Line((found, Meaning(labels, ("kafka.labels", "input.label_format")), merged))
 
 
-def topic_outputs(config: Config, kafka: sections.KafkaSection) -> Iterator[Phrase]:
+def topic_outputs(config: Config, kafka: sections.KafkaSection) -> Iterator[Meaning]:
     """Yield the topics that are written."""
     output = config.output
     written = _FORMATS[output.format or "json"]
     for name, of_format in (("predictions", written), ("outcomes", written), ("alerts", "")):
         if (topic := getattr(kafka, name)) is not None:
             what = "alarms" if name == "alerts" else name
-            yield Phrase(f"{what} to topic {topic}{of_format}", (f"kafka.{name}", "output.format"))
+            yield Meaning(f"{what} to topic {topic}{of_format}", (f"kafka.{name}", "output.format"))
     if output.on_bad_record == "stop":
-        yield Phrase("the first unreadable record stops the run", ("output.on_bad_record",))
+        yield Meaning("the first unreadable record stops the run", ("output.on_bad_record",))
     else:
         keys = ("output.on_bad_record", "kafka.dead_letters", "output.max_dead_letter_ratio")
-        yield Phrase(f"unreadable records to topic {kafka.dead_letters}", keys)
-        yield Phrase("stops if it never read one, and 1,000 are unreadable")
-    yield Phrase(f"changelog to topic {kafka.changelog}", ("kafka.changelog",))
+        yield Meaning(f"unreadable records to topic {kafka.dead_letters}", keys)
+        yield Meaning("stops if it never read one, and 1,000 are unreadable")
+    yield Meaning(f"changelog to topic {kafka.changelog}", ("kafka.changelog",))
 
 
 def service_lines(config: Config, kafka: sections.KafkaSection) -> dict[str, list[Line]]:
@@ -71,13 +71,13 @@ def service_lines(config: Config, kafka: sections.KafkaSection) -> dict[str, lis
     names = ("application_id", "group_instance_id", "client", "group_protocol")
     application, instance, client, protocol = (getattr(kafka, name) for name in names)
     runs = (
-        Phrase(
+        Meaning(
             f"as {application}, instance {instance}", tuple(f"kafka.{one}" for one in names[:2])
         ),
-        Phrase(f"by {client}", ("kafka.client",)),
-        Phrase(f"group protocol {protocol}", ("kafka.group_protocol",)),
+        Meaning(f"by {client}", ("kafka.client",)),
+        Meaning(f"group protocol {protocol}", ("kafka.group_protocol",)),
     )
-    lost = Phrase(_LOST[kafka.on_offset_out_of_range], ("kafka.on_offset_out_of_range",))
+    lost = Meaning(_LOST[kafka.on_offset_out_of_range], ("kafka.on_offset_out_of_range",))
     starts = Line((*_starts(kafka), lost))
     return {
         "Runs": [Line(runs), starts, Line((_state(config.state),))],
@@ -85,13 +85,13 @@ def service_lines(config: Config, kafka: sections.KafkaSection) -> dict[str, lis
     }
 
 
-def _telemetry(config: Config) -> Iterator[Phrase]:
+def _telemetry(config: Config) -> Iterator[Meaning]:
     if (collector := config.telemetry.endpoint) is not None:
         words = f"metrics and traces are sent to {collector} by OTLP"
-        yield Phrase(words, ("telemetry.endpoint",))
+        yield Meaning(words, ("telemetry.endpoint",))
 
 
-def _registry(registry: sections.SchemaRegistrySection) -> Phrase:
+def _registry(registry: sections.SchemaRegistrySection) -> Meaning:
     user = "" if registry.username is None else f", as {registry.username}"
     if registry.token_file is not None:
         user = f", with the token in {registry.token_file}"
@@ -99,7 +99,7 @@ def _registry(registry: sections.SchemaRegistrySection) -> Phrase:
     away = "stops the run" if stops else "makes records unreadable"
     wait = duration(registry.timeout)
     words = f"schemas of {registry.url}{user}; no answer within {wait} {away}"
-    return Phrase(words, _keys_below("schema_registry"))
+    return Meaning(words, _keys_below("schema_registry"))
 
 
 def _keys_below(section: str) -> tuple[str, ...]:
@@ -131,31 +131,31 @@ def _login(security: sections.SecuritySection) -> str:
     return f"with the token in {security.token_file or 'the environment'}"
 
 
-def _starts(kafka: sections.KafkaSection) -> Iterator[Phrase]:
+def _starts(kafka: sections.KafkaSection) -> Iterator[Meaning]:
     start = kafka.starting_offset
     where = _STARTS[start] if isinstance(start, str) else f"at the records from {moment(start)}"
     words = f"starts {where}, or at its committed offsets"
-    yield Phrase(words, ("kafka.starting_offset",))
+    yield Meaning(words, ("kafka.starting_offset",))
     if kafka.publish_from is not None:
         words = f"predictions before {moment(kafka.publish_from)} are not published"
-        yield Phrase(words, ("kafka.publish_from",))
+        yield Meaning(words, ("kafka.publish_from",))
 
 
-def _state(state: sections.StateSection) -> Phrase:
+def _state(state: sections.StateSection) -> Meaning:
     keys = ("state.path", "state.shared", "state.retain", "state.snapshot_every")
     if state.path is None:
-        return Phrase("state in the changelog, without snapshots", keys)
+        return Meaning("state in the changelog, without snapshots", keys)
     where = "shared by all machines" if state.shared else "of this machine"
-    return Phrase(
+    return Meaning(
         f"state in the changelog, and snapshots in {state.path} {where}: "
         f"the last {state.retain:,}, one every {counted(state.snapshot_every, 'record')}",
         keys,
     )
 
 
-def _http(http: sections.HttpSection) -> Phrase:
+def _http(http: sections.HttpSection) -> Meaning:
     if not http.enabled:
-        return Phrase("neither page nor metrics", ("http.enabled",))
+        return Meaning("neither page nor metrics", ("http.enabled",))
     host = f"[{http.host}]" if ":" in http.host else http.host
     words = f"page, health and metrics at http://{host}:{http.port or 'any free port'}"
-    return Phrase(words, ("http.enabled", "http.host", "http.port"))
+    return Meaning(words, ("http.enabled", "http.host", "http.port"))
