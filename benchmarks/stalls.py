@@ -225,7 +225,7 @@ def in_order(labels: Integers, delays: Integers) -> Iterator[tuple[int, int]]:
             due = order.predict(row)
         else:
             due = order.label(row, known[row])
-        for number, _ in due:
+        for number in due:
             yield LEARN, number
 
 
