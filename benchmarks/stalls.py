@@ -224,7 +224,7 @@ def in_order(labels: Integers, delays: Integers) -> Iterator[tuple[int, int]]:
             yield PREDICT, row
             due = order.predict(row)
         else:
-            due = order.label(row, known[row])
+            due = order.label(row, known[row]) or []
         for number in due:
             yield LEARN, number
 
