@@ -160,6 +160,8 @@ SCENARIOS: dict[str, Delays] = {
     "heavy tails, by no label": heavy(1.2),
     "all labels of 1,000 rows together": _batches,
     "30 % lost": _some_lost,
+    "30 % of 0 lost": by_class(_some_lost, equal(LATE)),
+    "30 % of 1 lost": by_class(equal(LATE), _some_lost),
     "label 1 soon, 0 after 1,000": by_class(equal(1_000), _geometric),
     "label 1 at any time before 1,000, 0 then": by_class(equal(1_000), before(1_000)),
     "label 1 at any time before 5,000, 0 then": by_class(equal(5_000), before(5_000)),

@@ -143,8 +143,8 @@ class DistributionMethods:
         self.of_line.append(from_line)
         self.line.learn(kept.lesson, residual / self.width, from_line / self.width)
         self.base_loss += losses[0]
-        if self.base_loss > 0.0:
-            mean = self.base_loss / self.line.labels
+        mean = self.base_loss / self.line.labels
+        if mean > 0.0:
             for share in self.shares:
                 share.learn(losses[:FORECASTS], mean)
 

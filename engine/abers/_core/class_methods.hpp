@@ -56,6 +56,7 @@ class ClassMethods {
   static constexpr std::size_t kShared = kCount - kShares;
   static constexpr std::size_t kFeatures = 7;
   static constexpr std::size_t kWeights = 2 * FixedShare::kRates.size() * kShared;
+  static constexpr double kFurthest = 32.0;  // more than a logarithm less the mean of all
 
   // What an observation keeps: the vectors of all methods, then the features by class.
   using Kept = std::vector<double>;
@@ -66,6 +67,7 @@ class ClassMethods {
 
   std::size_t classes() const { return classes_; }
   std::size_t kept() const { return (kCount + kFeatures) * classes_; }
+  std::size_t averages() const { return 3 * kRates.size() * classes_; }
   Kept blank() const { return Kept(kept()); }
 
   // A new class; nothing was seen of it.

@@ -100,8 +100,8 @@ class DistributionMethods {
     }
     learn_line(kept + kForecasts * m + kShares * kForecasts, residual, label);
     base_loss_ += losses[kBase];
-    if (base_loss_ == 0.0) return;
     const double mean = base_loss_ / static_cast<double>(line_.labels());
+    if (mean == 0.0) return;  // no loss, or one so small that its mean rounds to 0
     for (Share& one : shares_) one.learn({losses, kForecasts}, mean);
   }
 

@@ -74,7 +74,10 @@ class Methods {
   // What an observation keeps: the forecasts, the features, and the log odds of raw.
   using Kept = std::array<double, kKept>;
 
+  static constexpr double kFurthest = 0x1p48;  // labels between two predictions are counted
+
   static constexpr std::size_t kept() { return kKept; }
+  static constexpr std::size_t averages() { return 14; }
   static Kept blank() { return {}; }
 
   // Changes nothing. `raw` is clipped; `venn_abers` is the merge drawn to it.

@@ -18,12 +18,14 @@ namespace abers {
 
 // A product of probabilities, as a number and a power of two.
 struct Product {
-  double number = 1.0;
+  static constexpr double kLeast = 0x1p-512;
+
+  double number = 1.0;  // from kLeast to 1
   std::int64_t exponent = 0;
 
   void multiply(double p) {
     number *= p;
-    if (number < 0x1p-512) {
+    if (number < kLeast) {
       number *= 0x1p512;
       exponent -= 512;
     }

@@ -55,27 +55,30 @@ std::size_t parameters(M& mixture) {
   return count;
 }
 
-inline bool are_weights(const double* first, std::size_t count) {
-  return std::all_of(first, first + count, [](double w) { return w > 0.0 && w <= 1.0; });
+inline bool are_shares(const double* first, std::size_t count, double least) {
+  return std::all_of(first, first + count, [=](double w) { return w >= least && w <= 1.0; });
 }
 
-inline bool are_bounded(const double* first, std::size_t count) {
-  return std::all_of(first, first + count, [](double x) { return std::abs(x) < kSteepest; });
+inline bool are_within(const double* first, std::size_t count, double most) {
+  return std::all_of(first, first + count, [=](double x) { return std::abs(x) <= most; });
 }
 
-// Weights come first, and products last.
+// Weights come first, averages before products, and these last.
 template <class M>
 void require_parameters(const MethodMixture<M>& mixture, const std::vector<double>& own) {
   const std::size_t products = mixture.experts() + 1, rest = own.size() - products;
-  require_saved(are_weights(own.data(), M::kWeights) && are_weights(&own[rest], products),
-                "weights of methods");
-  require_saved(are_bounded(own.data(), rest), "methods");
+  const std::size_t averages = mixture.methods().averages();
+  require_saved(are_shares(own.data(), M::kWeights, kFloor), "weights of methods");
+  require_saved(are_shares(&own[rest], products, Product::kLeast), "losses");
+  require_saved(are_within(own.data(), rest, kSteepest), "methods");
+  require_saved(are_within(&own[rest - averages], averages, M::kFurthest), "averages");
 }
 
 // Whether an awaiting observation may keep these.
 template <class M>
 bool are_kept(const MethodMixture<M>& mixture, const double* kept) {
-  return are_bounded(kept, mixture.lanes().kept_size()) && mixture.methods().are_forecasts(kept);
+  return are_within(kept, mixture.lanes().kept_size(), M::kFurthest) &&
+         mixture.methods().are_forecasts(kept);
 }
 
 template <class M>

@@ -122,7 +122,8 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     alone. Before the first label all methods of a number are the base. Labels teach when they come.
 
     **Cost.** An observation that awaits its label keeps 9 x `members` + 25 numbers. A calibrator
-    keeps about 90 bytes for each label of `window`, and 200 kB more.
+    keeps about 90 bytes for each label of `window`, and 200 kB more. The room that predictions need
+    is 100 bytes for each label, and 450 where scores say nothing about labels.
 
     References
     ----------

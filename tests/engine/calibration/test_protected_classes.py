@@ -358,13 +358,16 @@ def blob(pieces: list[bytes], text: bytes = b'[100, "a", "b", "c"]') -> bytes:
         (0, 17, (-1, 21)),  # labels of awaited observations
         (0, 25, (-1, 1, 1 << 49)),  # lanes
         (0, 33, (-1, 1 << 49)),  # labels
-        (1, 0, (0.0, -1.0, 1.5, math.nan, math.inf)),  # weights of fixed share
+        (1, 0, (0.0, -1.0, 1.5, 5e-324, math.nan, math.inf)),  # weights of fixed share
         (1, 8 * 70, (math.nan, math.inf, 1e200)),  # lines and curvatures
+        (1, -8 * 11, (33.0, -1e99, math.nan)),  # averages
+        (1, -8, (0.0, 1.5, 5e-324, math.nan)),  # the product behind the loss of the mixture
         (2, 0, (1, -(1 << 62))),  # exponents of losses
         (3, 0, (-2, 1 << 62)),  # numbers: of no observation, of another lane
         (4, 0, (-1, 20)),  # moments
         (5, 0, (0.0, 2.0, math.nan)),  # weights of a lane
         (6, 0, (0.0, 1.0, -0.5, math.nan)),  # vectors
+        (6, 8 * 27, (33.0, -1e99, math.nan)),  # features
     ],
 )
 def test_saved_numbers_that_no_mixture_has(
@@ -383,7 +386,8 @@ def test_saved_numbers_that_no_mixture_has(
     for value in values:
         changed = bytearray(pieces[piece])
         kind = np.float64 if isinstance(value, float) else np.int64
-        changed[at : at + 8] = kind(value).tobytes()
+        first = at % len(changed)
+        changed[first : first + 8] = kind(value).tobytes()
         with pytest.raises(StateError):
             ProtectedMultiClass.from_bytes(
                 blob([*pieces[:piece], bytes(changed), *pieces[piece + 1 :]])

@@ -207,6 +207,7 @@ STREAMS: dict[str, Callable[[int], tuple[float, float]]] = {
     "scores far outside": lambda i: ((-1) ** i * 1e300, 5.0 + 5.0 * (i % 3 == 0)),
     "a rare jump": lambda i: (5.0, 10.0 * (i % 1000 == 999)),
     "tiny errors": lambda i: (5.0, 5.0 + 1e-13 * (i % 3)),
+    "the smallest error, once": lambda i: (0.0, 5e-324 * (i == 0)),  # its mean rounds to 0
 }
 
 
