@@ -178,6 +178,12 @@ def _remedy(
     for field in sorted(missing):  # the label is known by its values, and the score may be the rest
         guesses[field] = _guess(field, missing[field], left, values)
         left = [one for one in left if one != guesses[field]]
+    if "model" in missing and file != options.stream:
+        yield (
+            f"a label names the model of its prediction: add that column to {file}, or give each "
+            f"its own calibrator without it: --segment-column {missing['model']}"
+        )
+        return
     timeless = options.labels is not None and not {"time", "label_time"}.isdisjoint(missing)
     if timeless:
         joined = _command(options._replace(labels=None, columns={}), {})
@@ -200,7 +206,10 @@ def _guess(
         return near
     fits = {"score": _are_scores, "label": _are_labels}.get(field)
     fitting = [one for one in left if fits and fits(values.get(one, []))]
-    return next(iter(fitting or (left if len(left) == 1 else ())), _ANY)
+    if field == "score":  # a whole number is rather an id
+        fitting.sort(key=lambda one: not _are_probabilities(values[one]))
+    lone = left if len(left) == 1 and (field != "id" or usual_column("id", left)) else ()
+    return next(iter(fitting or lone), _ANY)
 
 
 def _are_labels(values: Sequence[Any]) -> bool:
@@ -210,6 +219,10 @@ def _are_labels(values: Sequence[Any]) -> bool:
 def _are_scores(values: Sequence[Any]) -> bool:
     numbers = bool(values) and all(isinstance(one, int | float) for one in values)
     return numbers and not _are_labels(values)
+
+
+def _are_probabilities(values: Sequence[Any]) -> bool:
+    return all(0 <= one <= 1 for one in values)
 
 
 def _names(column: Any) -> Iterable[str]:  # noqa: ANN401 - of a field

@@ -273,6 +273,31 @@ REPLAYS = {
             "name them: abers replay scores.csv --score low=p_low,mid=p_mid,high=p_high",
         ],
     ),
+    "a second file in a replay": Mistake(
+        GOOD, "scores.csv extra", ["Got unexpected extra argument(s) (extra)", "see abers replay "]
+    ),
+    "a misspelled kind of scores": Mistake(
+        GOOD, "--scores precent", ["Invalid value for '--scores': 'precent' is not one of 'any', "]
+    ),
+    "columns of classes for two classes": Mistake(
+        "a,b,label\n.5,.5,x\n",
+        "--score x=a,y=b --task binary",
+        ["--task binary needs one column of scores", "leave --task out, or name one column"],
+    ),
+    "a class twice": Mistake(
+        "a,b,label\n.5,.5,x\n",
+        "--score x=a,x=b",
+        ["--score names only the class x", "name each class once, with its column"],
+    ),
+    "no usual name, and a number first": Mistake(
+        "ticket,chance,came\n17,.5,1\n18,.25,0\n",
+        "",
+        [
+            "the file has no score column",
+            "scores.csv has the columns ticket, chance, came",
+            "name it: abers replay scores.csv --score chance --label came",
+        ],
+    ),
     "a class without a column": Mistake(
         "a,label\n.5,x\n",
         "--score x=a,y=b",
