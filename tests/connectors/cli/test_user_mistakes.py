@@ -276,6 +276,9 @@ REPLAYS = {
     "a second file in a replay": Mistake(
         GOOD, "scores.csv extra", ["Got unexpected extra argument(s) (extra)", "see abers replay "]
     ),
+    "a per cent sign": Mistake(
+        "score,label\n25 %,0\n", "", ["score '25 %' is in per cent", "scores.csv line 2", "add --s"]
+    ),
     "a misspelled kind of scores": Mistake(
         GOOD, "--scores precent", ["Invalid value for '--scores': 'precent' is not one of 'any', "]
     ),
