@@ -585,3 +585,11 @@ def test_stopped_while_it_starts(tmp_path: Path, module: str) -> None:
     out, err = process.communicate(timeout=240)
     assert (process.returncode, out) == (130, b"")
     assert err in {b"", b"Stopped.\n"}  # nothing while the words of the command are understood
+
+
+def test_a_group_without_its_command(invoke: Invoke) -> None:
+    """The help of a group of commands is shown as it is, and the exit code is that of usage."""
+    ran = invoke("state")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: ")
+    assert ran.err.splitlines()[2].startswith("  Manage the state")

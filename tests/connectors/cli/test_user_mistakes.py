@@ -441,6 +441,18 @@ CLASS: Any = LogisticRegression
 FOREIGN: Any = linear_model.LogisticRegression()
 X, Y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
 CALLS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
+    "a frame in the place of labels": (
+        lambda: abers.report({"label": [0, 1], "prob": [0.5, 0.5]}),
+        "table",
+        "y is",
+        "pass it in data",
+    ),
+    "a tolerance in words": (
+        lambda: abers.report([0, 1], [0.5, 0.5], tolerance="1.25"),  # type: ignore[arg-type]
+        "'1.25'",
+        "tolerance",
+        "at least 1",
+    ),
     "columns of other lengths": (lambda: abers.report([0, 1], [0.5]), "1", "p has", "each"),
     "labels and forecasts swapped": (
         lambda: abers.report([0.2, 0.3], [0, 1]),
