@@ -13,7 +13,7 @@ __all__ = ["serve"]
 
 def serve(
     config: Annotated[
-        str | None, typer.Argument(metavar="[CONFIG]", help="A TOML file, for the calibrator.")
+        str | None, typer.Argument(metavar="CONFIG", help="A TOML file, for the calibrator.")
     ] = None,
     *,
     data: Annotated[
