@@ -222,8 +222,8 @@ def in_order(labels: Integers, delays: Integers) -> Iterator[tuple[int, int]]:
             yield PREDICT, row
             due = order.predict(row)
         else:
-            due = order.label(row, known[row])
-        for number, _ in due:
+            due = order.label(row, known[row]) or []
+        for number in due:
             yield LEARN, number
 
 
