@@ -171,10 +171,15 @@ def _remedy(
     if any(math.isfinite(number(one)) for one in known):
         yield "is the first line a record? Then write the names of the columns above it"
         return
+    several = str(missing.get("score", "")).split(",")
+    if len(several) > 1 and {*several} <= {*known}:
+        pairs = shlex.quote(",".join(f"CLASS={one}" for one in several))
+        yield f"are these the scores of several classes? Name the class of each: --score {pairs}"
+        return
     taken = {name for column in wanted.values() for name in _names(column)}
     left = [one for one in known if one not in taken]
     values = values_of(options, left) if file == options.stream else {}
-    guesses, several = dict.fromkeys(missing, _ANY), bool(left)
+    guesses, is_guessable = dict.fromkeys(missing, _ANY), bool(left)
     for field in sorted(missing):  # the label is known by its values, and the score may be the rest
         guesses[field] = _guess(field, missing[field], left, values)
         left = [one for one in left if one != guesses[field]]
@@ -191,7 +196,7 @@ def _remedy(
             f"without times, put the labels into a column of {options.stream}, and say how late "
             f"they are: {joined} --delay 50"
         )
-    if not timeless or several:
+    if not timeless or is_guessable:
         yield f"name it: {_command(options, guesses)}"
 
 

@@ -301,6 +301,15 @@ REPLAYS = {
             "name it: abers replay scores.csv --score chance --label came",
         ],
     ),
+    "columns of classes without the classes": Mistake(
+        "a,b,label\n.5,.5,x\n",
+        "--score a,b",
+        [
+            "scores.csv has no column a,b",
+            "scores.csv has the columns a, b, label",
+            "are these the scores of several classes? Name the class of each: --score CLASS=a,CLASS=b",
+        ],
+    ),
     "a class without a column": Mistake(
         "a,label\n.5,x\n",
         "--score x=a,y=b",
