@@ -307,7 +307,7 @@ REPLAYS = {
         [
             "scores.csv has no column a,b",
             "scores.csv has the columns a, b, label",
-            "are these the scores of several classes? Name the class of each: --score CLASS=a,CLASS=b",
+            "are these the scores of several classes? Name the class of each: --score CLASS=a,",
         ],
     ),
     "a class without a column": Mistake(
