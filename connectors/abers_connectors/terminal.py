@@ -203,7 +203,8 @@ def show_read(summary: Summary, title: str, delay: Lateness | None = None) -> No
     """Print what was read of an input, with the delay of its labels."""
     late = "" if delay is None or delay == Lateness() else f", labels {delay}"
     say(
-        f"{title}{late}: {summary.observations:,} predictions, {summary.labels:,} labels, "
+        f"{title}{late}: {counted(summary.observations, 'prediction')}, "
+        f"{counted(summary.labels, 'label')}, "
         f"{summary.events_per_second:,.0f} events a second"
     )
 

@@ -102,8 +102,12 @@ class CommandGroup(TyperGroup):
 
 def _show(error: Any) -> None:  # noqa: ANN401 - typer's own click
     """Print what is wrong with the words of a command, what to do, and where more is said."""
-    what, _, near = error.format_message().removesuffix(")").partition(" (Possible options: ")
-    meant = f"did you mean {near.replace(', ', ' or ')}?" if near else ""
+    if error.ctx is not None and error.format_message() == error.ctx.get_help():
+        typer.echo(error.format_message(), err=True)  # `abers state` without a command of it
+        return
+    what, _, near = error.format_message().partition(" (Possible options: ")
+    what = what.replace(": Value error, ", ": ").removesuffix(".")
+    meant = f"did you mean {near.removesuffix(')').replace(', ', ' or ')}?" if near else ""
     command = "abers" if error.ctx is None else error.ctx.command_path
     show_error("; ".join(filter(None, (what, meant, f"see {command} --help"))))
 

@@ -55,10 +55,11 @@ def report(  # noqa: PLR0913 - the options of the command
     No predictions are written. For columns, learners and forgetting: abers replay --report.
     """
     with sentences():
-        from abers_connectors.replay.options import ReplayOptions, has_topics
+        from abers_connectors.replay.options import ReplayOptions, has_topics, report_format
         from abers_connectors.replay.plan import Said, plan_replay
 
         detail = detail_of(quiet=quiet, verbose=verbose)
+        report_format(output, "--output")  # raises for an unknown one
         options = ReplayOptions(
             stream=stream,
             delay=delay,

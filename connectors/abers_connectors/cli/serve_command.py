@@ -13,7 +13,7 @@ __all__ = ["serve"]
 
 def serve(
     config: Annotated[
-        str | None, typer.Argument(metavar="[CONFIG]", help="A TOML file, for the calibrator.")
+        str | None, typer.Argument(metavar="CONFIG", help="A TOML file, for the calibrator.")
     ] = None,
     *,
     data: Annotated[
@@ -25,7 +25,7 @@ def serve(
         typer.Option(metavar="ADDRESS", help="The address; by default only this machine."),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(metavar="N", help="The port, by default 8090.")
+        int | None, typer.Option(metavar="N", min=0, max=65535, help="The port, by default 8090.")
     ] = None,
 ) -> None:
     """Serve predictions over HTTP, and learn the labels that come later.

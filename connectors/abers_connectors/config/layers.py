@@ -114,9 +114,9 @@ class Layers:
         text = parts if isinstance(parts, str) else said(parts, "env" if origin.label else "toml")
         if meant is not None:
             near = str(meant[-1]) if meant[:-1] == path[:-1] else dotted(meant)
-            text += (
-                f"; did you mean {variable(dotted(meant)) if origin.label else json.dumps(near)}?"
-            )
+            within = (origin.label or "")[len(variable(dotted(path))) :]
+            name = f"{variable(dotted(meant))}{within}" if origin.label else json.dumps(near)
+            text += f"; did you mean {name}?"
         return _message(path, origin, text)
 
     def is_flag(self, path: Keys) -> bool:
@@ -151,7 +151,7 @@ def _parsed(path: Path, name: str) -> dict[str, Any]:
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
     except UnicodeDecodeError as error:
-        problem = f"byte {error.start + 1} is not UTF-8; save the file in that encoding"
+        problem = f"byte {error.start + 1} is not UTF-8; save the file as UTF-8"
     except RecursionError:
         problem = "is nested too deeply"
     except ValueError as error:  # a TOMLDecodeError, or a number of thousands of digits

@@ -76,7 +76,7 @@ def file_format(path: str, given: str | None = None, others: Iterable[str] = ())
     compression = _COMPRESSIONS.get(Path(path).suffix.lower())
     found = given or SUFFIXES.get(suffix_of(path))
     if found is None or found not in FORMATS:
-        more = "".join(f", and {one}" for one in others)
+        more = f", and {', '.join(others)}" if (others := [*others]) else ""
         msg = (
             f"{path}: unknown kind of file; abers knows {', '.join(SUFFIXES)}, all but "
             f"the last also with .gz or .zst{more}; save it as one of these, or name the "

@@ -41,6 +41,7 @@ _ROUNDING = 0.01  # of probabilities that were written with few digits
 _MAX_PENDING = 2**31 - 1  # observations
 _MAX_BYTES = Settings().max_bytes
 _MAX_MODELS = 100_000  # a service has 1,000 by default, for it can have junk in their names
+_ONE_MODEL = "const:default"  # where no column has the model: "model" may have something else
 _PENDING_BYTES = 2_000  # that an observation may count while it waits
 
 
@@ -87,6 +88,22 @@ def _job_of_dataset(options: ReplayOptions) -> Job:
     return _job_without_state(options, source.task, flags)._replace(source=delayed, others=())
 
 
+def _require_classes(options: ReplayOptions, columns: Mapping[str, str]) -> None:
+    """Raise a ParameterError if columns of classes are for another task, or of one class."""
+    if options.kind != "multiclass":
+        msg = (
+            f"--task {options.task} needs one column of scores, and --score names one for each "
+            "class; leave --task out, or name one column"
+        )
+        raise ParameterError(msg)
+    if len(columns) == 1:
+        msg = (
+            f"--score names only the class {next(iter(columns))}; name each class once, with its "
+            "column: --score low=p_low,mid=p_mid,high=p_high"
+        )
+        raise ParameterError(msg)
+
+
 def _job_of_file(options: ReplayOptions) -> Job:
     """Return the job of a file of scores; refuse options that do not apply."""
     for one in filter(None, (options.stream, options.labels)):
@@ -105,6 +122,8 @@ def _job_of_file(options: ReplayOptions) -> Job:
             f"{options.stream} --score low=p_low,mid=p_mid,high=p_high"
         )
         raise ParameterError(msg)
+    if isinstance(options.score, dict):
+        _require_classes(options, options.score)
     fields = columns_of(options)
     timed = "label_time" in fields
     if timed and options.delay is not None:  # the column was named
@@ -113,10 +132,11 @@ def _job_of_file(options: ReplayOptions) -> Job:
     if options.labels is not None and options.delay is not None:
         msg = "--delay does not go with --labels; a label comes at the time of its row"
         raise ParameterError(msg)
+    one_model = {} if "model" in fields else {"model": _ONE_MODEL}
     flags = {
         "input.observations": options.stream,
         "input.decimal": decimal_of(options),
-        **{f"input.fields.{one}": path for one, path in fields.items()},
+        **{f"input.fields.{one}": path for one, path in (one_model | fields).items()},
         **({"input.delay": None} if timed or options.labels else {}),
     }
     if options.labels is not None:

@@ -171,13 +171,24 @@ def _remedy(
     if any(math.isfinite(number(one)) for one in known):
         yield "is the first line a record? Then write the names of the columns above it"
         return
+    several = str(missing.get("score", "")).split(",")
+    if len(several) > 1 and {*several} <= {*known}:
+        pairs = shlex.quote(",".join(f"CLASS={one}" for one in several))
+        yield f"are these the scores of several classes? Name the class of each: --score {pairs}"
+        return
     taken = {name for column in wanted.values() for name in _names(column)}
     left = [one for one in known if one not in taken]
     values = values_of(options, left) if file == options.stream else {}
-    guesses, several = dict.fromkeys(missing, _ANY), bool(left)
+    guesses, is_guessable = dict.fromkeys(missing, _ANY), bool(left)
     for field in sorted(missing):  # the label is known by its values, and the score may be the rest
         guesses[field] = _guess(field, missing[field], left, values)
         left = [one for one in left if one != guesses[field]]
+    if "model" in missing and file != options.stream:
+        yield (
+            f"a label names the model of its prediction: add that column to {file}, or give each "
+            f"its own calibrator without it: --segment-column {missing['model']}"
+        )
+        return
     timeless = options.labels is not None and not {"time", "label_time"}.isdisjoint(missing)
     if timeless:
         joined = _command(options._replace(labels=None, columns={}), {})
@@ -185,7 +196,7 @@ def _remedy(
             f"without times, put the labels into a column of {options.stream}, and say how late "
             f"they are: {joined} --delay 50"
         )
-    if not timeless or several:
+    if not timeless or is_guessable:
         yield f"name it: {_command(options, guesses)}"
 
 
@@ -200,7 +211,10 @@ def _guess(
         return near
     fits = {"score": _are_scores, "label": _are_labels}.get(field)
     fitting = [one for one in left if fits and fits(values.get(one, []))]
-    return next(iter(fitting or (left if len(left) == 1 else ())), _ANY)
+    if field == "score":  # a whole number is rather an id
+        fitting.sort(key=lambda one: not _are_probabilities(values[one]))
+    lone = left if len(left) == 1 and (field != "id" or usual_column("id", left)) else ()
+    return next(iter(fitting or lone), _ANY)
 
 
 def _are_labels(values: Sequence[Any]) -> bool:
@@ -210,6 +224,10 @@ def _are_labels(values: Sequence[Any]) -> bool:
 def _are_scores(values: Sequence[Any]) -> bool:
     numbers = bool(values) and all(isinstance(one, int | float) for one in values)
     return numbers and not _are_labels(values)
+
+
+def _are_probabilities(values: Sequence[Any]) -> bool:
+    return all(0 <= one <= 1 for one in values)
 
 
 def _names(column: Any) -> Iterable[str]:  # noqa: ANN401 - of a field

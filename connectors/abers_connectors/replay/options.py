@@ -143,11 +143,14 @@ def has_topics(options: ReplayOptions) -> bool:
     return options.configured and "kafka" in Layers.read(options.stream, os.environ, {}).values
 
 
-def report_format(path: str) -> str:
-    """Return the format of a report, "html" or "json", by its suffix; or raise a ParameterError."""
+def report_format(path: str, option: str = "--report") -> str:
+    """Return the format of a report, "html" or "json", by its suffix.
+
+    Another suffix is a ParameterError that names the option.
+    """
     suffix = Path(path).suffix.lower()
     if suffix not in {".html", ".json"}:
-        msg = f"--report {path}: name a file that ends in .html, for a page, or .json, for numbers"
+        msg = f"{option} {path}: name a file that ends in .html, for a page, or .json, for numbers"
         raise ParameterError(msg)
     return suffix[1:]
 

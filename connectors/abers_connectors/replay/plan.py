@@ -20,7 +20,7 @@ from abers_connectors.config.sections import StateSection, dead_letters_beside
 from abers_connectors.files.aliases import FileUse, is_same
 from abers_connectors.replay.assumptions import assumptions, columns_found, lateness_of
 from abers_connectors.replay.defaults import job_of_input
-from abers_connectors.replay.file_checks import files_of
+from abers_connectors.replay.file_checks import files_of, unreadable
 from abers_connectors.replay.job import Job, job_of_config
 from abers_connectors.replay.options import given, keys_of, report_format
 from abers_connectors.replay.pace import Pace, parse_speed
@@ -172,6 +172,9 @@ def _within(source: Source, since: int | None, until: int | None, models: Sequen
 
 def _stateless_job(options: ReplayOptions) -> Job:
     """Return the job of a configuration, without its state."""
+    if options.from_ is not None and (problem := unreadable(options.from_)):
+        msg = f"--from: {problem}"
+        raise ParameterError(msg)
     flags = given({"input.observations": options.from_, "output.predictions": options.output})
     given_flags = {**keys_of(options), **flags}
     config = configuration.load(options.stream, flags=given_flags, front="flag")

@@ -10,8 +10,10 @@ import signal
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from abers.exceptions import ConfigError
 from abers.stream import DurableProcessor
 from abers_connectors.config.sections import ServeSection
 from abers_connectors.dashboard.server import listening, pages, require_libraries
@@ -107,6 +109,7 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
         rest = pages(http, service.status, service.page.feed, stack, routes)
         app = ServeApplication(rest, tokens, names)
         url = stack.enter_context(listening(http, app, fast=True))
+        _require_folder(section.data)
         say(f"serving at {url}/; restoring {section.data}")
         key = state_key(file=config.state.key_file)
         with DurableProcessor(
@@ -120,6 +123,13 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
             _wait_for(lambda: app.idle)
             service.durable = None
     say("stopped: all that was answered is on disk")
+
+
+def _require_folder(path: str) -> None:
+    """Raise a ConfigError if there is something else in the place of the folder of the state."""
+    if Path(path).exists() and not Path(path).is_dir():
+        msg = f"serve.data = {path}: is not a folder; name one, or a name that is free"
+        raise ConfigError([msg])
 
 
 def _run(

@@ -43,8 +43,8 @@ class ServeTokens:
         lacking = [names[kind] for kind, token in self._of.items() if not token]
         if lacking and not _is_local(http.host):
             msg = (
-                f"http.host = {http.host}: others can reach this server, and {', '.join(lacking)} "
-                "not in the environment; set them, such as from `openssl rand -hex 32`"
+                f"http.host = {http.host}: others can reach this server, and the environment lacks "
+                f"{', '.join(lacking)}; set what is missing, such as from `openssl rand -hex 32`"
             )
             raise ConfigError([msg])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -184,7 +185,7 @@ class ForecastGroups:
 @cache
 def tolerances(tolerance: float) -> Floats:
     """Return a tolerance and the grid, or raise a ParameterError that names it."""
-    if not 1.0 <= tolerance < math.inf:
+    if not isinstance(tolerance, Real) or not 1.0 <= tolerance < math.inf:
         msg = f"tolerance {tolerance!r} must be a finite ratio of odds of at least 1"
         raise ParameterError(msg)
     made = np.array([tolerance, *GRID])

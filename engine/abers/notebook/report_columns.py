@@ -71,6 +71,9 @@ def _require_arrays(given: Mapping[str, Any]) -> None:
     for field, name in _named(single):  # a list of texts is no column that could be meant
         msg = f"{field} names the column {name!r}; pass its table in data, too"
         raise ParameterError(msg)
+    if isinstance(given["y"], Mapping) or hasattr(given["y"], "columns"):
+        msg = 'y is a table; pass it in data, as in report(data=frame, y="label", p="prob")'
+        raise ParameterError(msg)
     for field in ("y", "p"):
         if given[field] is None:
             msg = f"{field} is missing; pass labels in y and forecasts in p, or a table in data"

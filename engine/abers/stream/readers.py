@@ -21,7 +21,7 @@ import numpy as np
 from abers.exceptions import ParameterError
 from abers.stream.cells import BadRecordError, RefusedCell, plain, plain_nested, whole_milliseconds
 from abers.stream.column_types import Column, column, kind_of, numbers, objects, repeated
-from abers.stream.option import Option, Ref
+from abers.stream.option import Option, Phrase, Ref
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +51,7 @@ __all__ = [
 SCALARS = frozenset([str, int, float, bool, NoneType, datetime])
 _INT_BOUND = 2**63
 _OF_FEATURES = Ref(Option("input.fields.x", name="x"))
+_DIVIDED = Phrase("set input.percent = true", "divide it by 100", "add --scores percent")
 _WHOLE = 100.0  # per cent
 _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
@@ -200,9 +201,13 @@ class ScoreReader(NumberReader):
 
     def one(self, cell: Any) -> Any:  # noqa: ANN401
         """Return the score, or raise a BadRecordError."""
+        signed = isinstance(cell, str) and cell.rstrip().endswith("%")
+        share = cell.rstrip().removesuffix("%") if signed else cell
         if not self._percent:
+            if signed and math.isfinite(number(share)):
+                raise BadRecordError("bad-score", f"score {shown(cell)} is in per cent; ", _DIVIDED)
             return super().one(cell)
-        found = super().one(cell.rstrip().removesuffix("%") if isinstance(cell, str) else cell)
+        found = super().one(share)
         if not 0.0 <= found <= _WHOLE:
             detail = f"score {shown(cell)} is not a percentage from 0 to 100; fix it"
             raise BadRecordError("bad-score", detail)

@@ -147,6 +147,10 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
         ),
         (["replay", "scores.csv", "--since", "noon"], 2, r"--since: time 'noon' is not a time"),
         (["replay", "scores.csv", "--from", "x.csv"], 2, r"--from goes with a configuration"),
+        (["replay", "a.toml", "--from", "score.csv"], 2, r"--from: .*; did you mean scores.csv\?"),
+        (["report", "scores.csv", "-o", "a.pdf"], 2, r"--output a.pdf: name a file that ends in"),
+        (["serve", "--data", "scores.csv"], 78, r"serve.data = scores.csv: is not a folder; name"),
+        (["serve", "--port", "99999"], 2, r"'--port': .* less than or equal to 65535"),
         (["replay", "scores.csv", "-o", "no/out.jsonl"], 2, r"no directory .*/no; create it first"),
         (["replay", "gone.csv"], 2, r"gone.csv: is a link to a missing file; remove it"),
         (["replay", "nan.csv"], 1, r"score 'nan' is not a finite number; nan.csv line 3; drop"),
@@ -173,6 +177,7 @@ def test_a_mistake_gives_one_sentence(
         "header.csv": "score,label\n",
         "broken.parquet": "no Parquet",
         "bad.jsonl": '{"score": 0.5, "label": 1',
+        "a.toml": 'input.observations = "scores.csv"',
     }.items():
         file.with_name(name).write_text(content)
     file.with_name("gone.csv").symlink_to("nothing")
@@ -585,3 +590,11 @@ def test_stopped_while_it_starts(tmp_path: Path, module: str) -> None:
     out, err = process.communicate(timeout=240)
     assert (process.returncode, out) == (130, b"")
     assert err in {b"", b"Stopped.\n"}  # nothing while the words of the command are understood
+
+
+def test_a_group_without_its_command(invoke: Invoke) -> None:
+    """The help of a group of commands is shown as it is, and the exit code is that of usage."""
+    ran = invoke("state")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: ")
+    assert ran.err.splitlines()[2].startswith("  Manage the state")

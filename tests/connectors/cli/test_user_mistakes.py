@@ -273,6 +273,43 @@ REPLAYS = {
             "name them: abers replay scores.csv --score low=p_low,mid=p_mid,high=p_high",
         ],
     ),
+    "a second file in a replay": Mistake(
+        GOOD, "scores.csv extra", ["Got unexpected extra argument(s) (extra)", "see abers replay "]
+    ),
+    "a per cent sign": Mistake(
+        "score,label\n25 %,0\n", "", ["score '25 %' is in per cent", "scores.csv line 2", "add --s"]
+    ),
+    "a misspelled kind of scores": Mistake(
+        GOOD, "--scores precent", ["Invalid value for '--scores': 'precent' is not one of 'any', "]
+    ),
+    "columns of classes for two classes": Mistake(
+        "a,b,label\n.5,.5,x\n",
+        "--score x=a,y=b --task binary",
+        ["--task binary needs one column of scores", "leave --task out, or name one column"],
+    ),
+    "a class twice": Mistake(
+        "a,b,label\n.5,.5,x\n",
+        "--score x=a,x=b",
+        ["--score names only the class x", "name each class once, with its column"],
+    ),
+    "no usual name, and a number first": Mistake(
+        "ticket,chance,came\n17,.5,1\n18,.25,0\n",
+        "",
+        [
+            "the file has no score column",
+            "scores.csv has the columns ticket, chance, came",
+            "name it: abers replay scores.csv --score chance --label came",
+        ],
+    ),
+    "columns of classes without the classes": Mistake(
+        "a,b,label\n.5,.5,x\n",
+        "--score a,b",
+        [
+            "scores.csv has no column a,b",
+            "scores.csv has the columns a, b, label",
+            "are these the scores of several classes? Name the class of each: --score CLASS=a,",
+        ],
+    ),
     "a class without a column": Mistake(
         "a,label\n.5,x\n",
         "--score x=a,y=b",
@@ -413,6 +450,18 @@ CLASS: Any = LogisticRegression
 FOREIGN: Any = linear_model.LogisticRegression()
 X, Y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
 CALLS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
+    "a frame in the place of labels": (
+        lambda: abers.report({"label": [0, 1], "prob": [0.5, 0.5]}),
+        "table",
+        "y is",
+        "pass it in data",
+    ),
+    "a tolerance in words": (
+        lambda: abers.report([0, 1], [0.5, 0.5], tolerance="1.25"),  # type: ignore[arg-type]
+        "'1.25'",
+        "tolerance",
+        "at least 1",
+    ),
     "columns of other lengths": (lambda: abers.report([0, 1], [0.5]), "1", "p has", "each"),
     "labels and forecasts swapped": (
         lambda: abers.report([0.2, 0.3], [0, 1]),

@@ -273,9 +273,6 @@ MISTAKES = {
     f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.grid = [0.5]": (
         'calibrator.grid: is not for "protected"; remove it'
     ),
-    f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.window = 9": (
-        'calibrator.window: is not for "protected"; remove it'
-    ),
     f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.max_age = '1d'": (
         'calibrator.max_age: is not for "protected"; remove it'
     ),
@@ -600,7 +597,10 @@ def test_mistakes_in_the_environment(messages: Callable[..., list[str]]) -> None
         "environment: ABERS_INPUT__FEILDS: unknown key; did you mean ABERS_INPUT__FIELDS?",
         "environment: ABERS_INPUT__FIELDS__ID: 5 is not a string; put it in quotes",
         "environment: ABERS_INPUT__FIELDS__PASSTHROUGH: 5 is not a string; put it in quotes",
-        "environment: ABERS_LIMTS__ALLOWED_LATENESS: unknown key; did you mean ABERS_LIMITS?",
+        (
+            "environment: ABERS_LIMTS__ALLOWED_LATENESS: unknown key; did you mean "
+            "ABERS_LIMITS__ALLOWED_LATENESS?"
+        ),
         (
             "environment: ABERS_OUTPUT__A\\nB: unknown key; [output] has predictions, "
             "outcomes, dead_letters, format, on_bad_record, max_dead_letter_ratio"
@@ -645,7 +645,7 @@ def test_a_key_within_a_value(messages: Callable[..., list[str]]) -> None:
         ("[input]\nformat = csv", r"abers.toml: line 2, column 10: Invalid value"),
         ("a = 1\na = 2\n", r"abers.toml: line 2, column \d+: Cannot overwrite a value"),
         ("[input", "abers.toml: end of document: Expected .*"),
-        (b"[input]\n\xff", "abers.toml: byte 9 is not UTF-8; save the file in that encoding"),
+        (b"[input]\n\xff", "abers.toml: byte 9 is not UTF-8; save the file as UTF-8"),
         ("a = " + "[" * 5000, "abers.toml: is nested too deeply"),
         ("a = " + "9" * 5000, "abers.toml: Exceeds the limit .*"),
     ],

@@ -311,6 +311,13 @@ def test_a_column_that_was_named_is_taken_once(file: Path) -> None:
     assert (found["id"], found.get("segment")) == ("a", None)
 
 
+def test_a_column_of_models_may_be_the_segment(file: Path) -> None:
+    """A column that an option names as the segment is not the model, too."""
+    file.write_text("model,time,score,label\na,5,0.25,0\n")
+    (found,) = predictions(job(columns={"segment": "model"}))
+    assert (found["model"], found["segment"]) == ("default", "a")
+
+
 @pytest.mark.usefixtures("file")
 def test_a_model_in_the_path_is_found() -> None:
     """A folder of a data set names the column of the model in any case."""

@@ -177,6 +177,18 @@ def test_a_column_with_an_equals_sign_is_a_column() -> None:
     assert columns_of(ReplayOptions("m.csv", columns={"score": "p=1"}))["score"] == "p=1"
 
 
+def test_labels_without_the_model() -> None:
+    """A second file of labels needs the model, and no segment: the error says so."""
+    Path("m.csv").write_text("id,time,model,prob\na,1,x,.5\n")
+    Path("l.csv").write_text("id,time,label\na,2,1\n")
+    with pytest.raises(
+        ParameterError, match=r"add that column to l\.csv, .* --segment-column model$"
+    ):
+        replayed("m.csv", labels="l.csv")
+    (found,) = replayed("m.csv", labels="l.csv", columns={"segment": "model"})
+    assert (found["model"], found["segment"]) == ("default", "x")
+
+
 def test_model_and_segment_may_be_named() -> None:
     """The columns of model and segment have options too."""
     Path("m.csv").write_text("carrier,place,score,label\nUA,x,.9,1\n")

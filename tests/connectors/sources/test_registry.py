@@ -94,7 +94,9 @@ def test_a_source_of_a_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SOURCES, "_openers", dict(SOURCES._openers))  # noqa: SLF001 - undone
     SOURCES.register(".avro", lambda name, _options: MemorySource([], name=name))
     assert open_source("scores.avro", SourceOptions()).name == "scores.avro"
-    with pytest.raises(ParameterError, match=r"scores\.xml: unknown kind .*, and \.avro; save it"):
+    with pytest.raises(
+        ParameterError, match=r"scores\.xml: unknown kind .*, and file://, .*, \.avro; save it"
+    ):
         open_source("scores.xml", SourceOptions())
 
 
