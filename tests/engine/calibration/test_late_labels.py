@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.simulation]
 
 NEVER = 10**9
 
