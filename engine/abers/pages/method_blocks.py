@@ -73,11 +73,9 @@ def _interval(found: ModelFindings) -> str:
             "The intervals are those of single classes, before their probabilities sum to 1; their "
             "guarantee is for streams that do not move."
         )
-    if "cross_venn_abers" in _weights(found):
-        return "The interval is that of one method, “all labels”, and has no guarantee with folds."
     return (
         "The interval is that of one method, “all labels”; its guarantee is for streams that do "
-        "not move."
+        "not move, and with folds it has none."
     )
 
 

@@ -510,7 +510,7 @@ def test_card_and_alarm_say_one_date() -> None:
     ("name", "guarantee"),
     [
         ("two", "its guarantee is for streams that do not move"),
-        ("folds", "has no guarantee with folds"),
+        ("folds", "with folds it has none"),
         ("three", "their guarantee is for streams that do not move"),
     ],
 )
