@@ -86,7 +86,7 @@ class CrossVennAbersClassifier(BinaryClassifier):
     >>> model = CrossVennAbersClassifier(learner, folds=3)
     >>> stream = ((x, y, {"id": i}) for i, (x, y) in enumerate(datasets.Phishing()))
     >>> evaluate.progressive_val_score(stream, model, metrics.LogLoss(), delay=50)
-    LogLoss: 0.319627...
+    LogLoss: 0.319610...
     """
 
     _kind = "a calibrator of K folds, such as CrossVennAbers()"
