@@ -177,8 +177,10 @@ def test_words_that_do_not_go_together(words: dict[str, Any], message: str) -> N
 
 
 def test_mistakes_in_a_configuration() -> None:
-    """Mistakes in a configuration are reported as such, also a missing file of --from."""
-    with pytest.raises(ConfigError, match=r"inn\.jsonl: no such file; did you mean in\.jsonl"):
+    """Mistakes in a configuration are reported as such, and a missing file of --from as its own."""
+    with pytest.raises(
+        ParameterError, match=r"--from: inn\.jsonl: no such file; did you mean in\."
+    ):
         plan_replay(ReplayOptions("abers.toml", from_="inn.jsonl"))
     with pytest.raises(ConfigError, match=r"aber\.toml: no such file; did you mean abers\.toml"):
         plan_replay(ReplayOptions("aber.toml"))
