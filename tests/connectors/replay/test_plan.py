@@ -177,7 +177,7 @@ def test_words_that_do_not_go_together(words: dict[str, Any], message: str) -> N
 
 
 def test_mistakes_in_a_configuration() -> None:
-    """Mistakes in a configuration are reported as such, and a missing file of --from by its flag."""
+    """Mistakes in a configuration name it, and a missing file of --from names the flag."""
     with pytest.raises(
         ParameterError, match=r"--from: inn\.jsonl: no such file; did you mean in\."
     ):
