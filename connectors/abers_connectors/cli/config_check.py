@@ -6,7 +6,6 @@ Everything that would stop a run before its first record is reported at once. No
 from __future__ import annotations
 
 import os
-from ipaddress import ip_address
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +14,7 @@ from abers.stream import Label, Processor
 from abers_connectors.config.description import described
 from abers_connectors.config.model import load
 from abers_connectors.config.value_types import shown
-from abers_connectors.http.token import TOKEN
+from abers_connectors.http.token import TOKEN, is_local
 from abers_connectors.preflight import run_problems
 from abers_connectors.replay.file_checks import unreadable
 from abers_connectors.replay.inputs import open_input
@@ -110,19 +109,12 @@ def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
             yield f"{key}: every user of this machine can read {file}; run: chmod o-r {file}"
     http = config.http
     protected = TOKEN in environ or http.token_file is not None
-    if config.kafka is None or not http.enabled or protected or _is_local(http.host):
+    if config.kafka is None or not http.enabled or protected or is_local(http.host):
         return
     yield (
         f"http.host: other machines can reach {http.host}, and the live page has no token; set "
         f"{TOKEN} in the environment, or write {shown('127.0.0.1')}"
     )
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _sample_source(config: Config, sample: str, environ: Mapping[str, str]) -> Source:

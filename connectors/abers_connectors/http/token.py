@@ -7,6 +7,7 @@ served. No error shows any part of it.
 from __future__ import annotations
 
 import os
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
@@ -16,7 +17,7 @@ from abers_connectors.tokens.provider import is_bearer_token
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TOKEN", "token_of"]
+__all__ = ["TOKEN", "is_local", "token_of"]
 
 TOKEN = "ABERS_HTTP_TOKEN"  # noqa: S105 - the name of the variable
 """Environment variable of the token."""
@@ -50,3 +51,15 @@ def token_of(environ: Mapping[str, str] = os.environ, file: str | None = None) -
     if not token:
         problem = "is empty; give it a value, or unset it to serve the live page to everybody"
     raise ConfigError([f"{name}: {problem}"])
+
+
+def is_local(host: str) -> bool:
+    """Return whether only this machine reaches an address, so that no token is needed.
+
+    >>> is_local("127.0.0.1"), is_local("LocalHost"), is_local("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

@@ -1,4 +1,4 @@
-"""RequestRows of requests, as events, and answers as rows of responses.
+"""Rows of requests, as events, and answers as rows of responses.
 
 A row that cannot be read is an error in its place, and the others are served.
 """
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 MOST_ROWS = 10_000
-"""RequestRows of a request."""
+"""The most rows of a request."""
 
 _encode = msgspec.json.Encoder().encode
 _FORGOTTEN = (

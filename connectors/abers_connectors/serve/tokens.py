@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hmac
 import os
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
-from abers_connectors.http.token import TOKEN, token_of
+from abers_connectors.http.token import TOKEN, is_local, token_of
 from abers_connectors.secret import read_secret
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class ServeTokens:
         }
         names = dict(zip(self._of, (PREDICT, LABEL, TOKEN), strict=True))
         lacking = [names[kind] for kind, token in self._of.items() if not token]
-        if lacking and not _is_local(http.host):
+        if lacking and not is_local(http.host):
             msg = (
                 f"http.host = {http.host}: others can reach this server, and the environment lacks "
                 f"{', '.join(lacking)}; set what is missing, such as from `openssl rand -hex 32`"
@@ -63,12 +62,3 @@ class ServeTokens:
         return scheme.lower() == b"bearer" and hmac.compare_digest(
             bearer.strip(), token.reveal().encode()
         )
-
-
-def _is_local(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

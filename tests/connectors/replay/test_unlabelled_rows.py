@@ -190,7 +190,7 @@ def test_a_row_that_comes_again_with_its_label(invoke: Invoke) -> None:
 
 
 def one_without_label() -> None:
-    """Write a history of one model, in two forms, in the midst of which a row has no label."""
+    """Write a history of one model, in two forms, with a row without a label in the middle."""
     rows = history(known=400, rows=400)
     rows[300]["label"] = rows[300]["label_time"] = None
     rows = [row | {"model": "m"} for row in rows]

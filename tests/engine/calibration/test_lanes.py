@@ -143,7 +143,7 @@ def test_the_bound_holds_for_losses_counted_outside(first: int, sets: str) -> No
     """Random delays, orders and lost labels: within C ln(1/weight) of every method.
 
     The losses are those of the probabilities that were returned and of the forecasts that were
-    kept with them, summed here. Half of the streams contradict whatever was forecast.
+    kept with them, summed here. Half of the streams contradict each forecast.
     """
     prior = PRIORS[sets]
     classes = CLASSES if sets == "classes" else 2

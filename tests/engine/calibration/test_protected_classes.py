@@ -354,7 +354,7 @@ def blob(pieces: list[bytes], text: bytes = b'[100, "a", "b", "c"]') -> bytes:
     ("piece", "at", "values"),
     [
         (0, 1, (0.0, 1.0, -0.25, math.nan)),  # the weight of raw
-        (0, 9, (-1, 1, 1 << 49)),  # predictions, of which there are 20
+        (0, 9, (-1, 1, 1 << 49)),  # predictions: there are 20
         (0, 17, (-1, 21)),  # labels of awaited observations
         (0, 25, (-1, 1, 1 << 49)),  # lanes
         (0, 33, (-1, 1 << 49)),  # labels

@@ -447,7 +447,7 @@ def damaged(calibrator: ProtectedCrossVennAbers, piece: int, at: int, value: byt
 @pytest.mark.parametrize(
     ("at", "values"),
     [
-        (9, (-1, 1, 1 << 49)),  # predictions, of which there are 20
+        (9, (-1, 1, 1 << 49)),  # predictions: there are 20
         (17, (-1, 21)),  # labels of awaited observations
         (25, (-1, 1 << 49)),  # lanes
         (33, (-1, 1, 1 << 49)),  # labels
