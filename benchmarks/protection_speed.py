@@ -4,20 +4,22 @@ Usage: python -m benchmarks.protection_speed [BLOCKS]
 
 A block has 1,000 observations, and the labels of the block before. Times are of the processor in
 microseconds an observation with its label, of this process alone; the median of some rounds, in
-turns. Then the calibration set follows by itself, and single calls.
+turns. Then the calibration set follows by itself, and calibrators of two classes, of five folds and
+of five classes, in one call and in single calls.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 from time import process_time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from abers import VennAbers
+from abers import CrossVennAbers, OneVsRest, ProtectedCrossVennAbers, ProtectedMultiClass, VennAbers
 from abers.backends import core
 from abers.calibration import ProtectedVennAbers
 from abers.steps import interleaved
@@ -25,12 +27,14 @@ from abers.stream import Label, Observation, Processor, Settings
 from benchmarks.events import LATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from numpy.typing import NDArray
 
 _ROUNDS = 5
 _MICRO = 1e6
 _SINGLE = 5_000
+_SEVERAL = 5  # folds, and classes
 
 
 def write(line: str) -> None:
@@ -67,30 +71,85 @@ def processed(probability: Literal["merged", "protected"], models: int, blocks: 
         late = [Label(f"{i:016x}", i, model, int(label)) for i, model, _, label in rows]
 
 
-def parts(n: int) -> dict[str, Callable[[], object]]:
-    """Return the parts of protected prediction, on a stream with late labels."""
+def calibration_set(n: int) -> None:
+    """Run the calibration set of two classes on a stream with late labels."""
     rng = np.random.default_rng(1)
     scores, (rows, kinds) = rng.random(n), interleaved(n, LATE)
     labels = (rng.random(n) < scores).astype(np.uint8)
+    p0, p1 = np.empty((2, 2 * n))
+    core.CalibrationSet().run(kinds, scores[rows], labels[rows], None, None, p0, p1)
 
-    def calibration_set() -> None:
-        p0, p1 = np.empty((2, 2 * n))
-        core.CalibrationSet().run(kinds, scores[rows], labels[rows], None, None, p0, p1)
 
+Run = Callable[[Any, "Family"], None]
+CLASSES = partial(OneVsRest, range(_SEVERAL))
+
+
+class Family(NamedTuple):
+    """A plain and a protected calibrator, and a stream for both."""
+
+    plain: Callable[[], Any]
+    protected: Callable[[], Any]
+    scores: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    folds: NDArray[np.int64] | None = None
+
+    @property
+    def single(self) -> list[tuple[Any, int]]:
+        """The first scores as single calls take them, and their labels."""
+        scores: list[Any] = self.scores[:_SINGLE].tolist()
+        if self.plain is CLASSES:
+            scores = [dict(enumerate(one)) for one in scores]
+        return [*zip(scores, self.labels[:_SINGLE].tolist(), strict=True)]
+
+
+def families(n: int) -> dict[str, Family]:
+    """Return the calibrators of two classes, of folds and of several classes."""
+    rng = np.random.default_rng(1)
+    score, label = rng.random(n), rng.random(n)
+    binary = (label < score).astype(np.int64)
+    near = np.clip(score[:, np.newaxis] + rng.normal(0.0, 0.05, (n, _SEVERAL)), 0.0, 1.0)
+    shares = rng.dirichlet(np.ones(_SEVERAL), n)
+    classes = (shares.cumsum(axis=1) < label[:, np.newaxis]).sum(axis=1)
     return {
-        "calibration set": calibration_set,
-        "all of it": lambda: ProtectedVennAbers().prequential(scores, labels, delay=LATE),
+        "two classes": Family(VennAbers, ProtectedVennAbers, score, binary),
+        "five folds": Family(
+            partial(CrossVennAbers, folds=_SEVERAL),
+            partial(ProtectedCrossVennAbers, folds=_SEVERAL),
+            *(near, binary, np.arange(n) % _SEVERAL),
+        ),
+        "five classes": Family(
+            CLASSES, partial(ProtectedMultiClass, CLASSES.args[0]), shares, classes
+        ),
     }
 
 
-def singly(make: type[VennAbers | ProtectedVennAbers]) -> None:
-    """Predict and learn one by one."""
-    calibrator, numbered = make(), make is ProtectedVennAbers
-    rng = np.random.default_rng(1)
-    for i, score in enumerate(rng.random(_SINGLE).tolist()):
-        number = i if numbered else None
-        calibrator.predict_one(score, number=number)
-        calibrator.learn_one(score, int(score > 0.5), number=number)  # noqa: PLR2004 - a label
+def together(calibrator: Any, of: Family) -> None:  # noqa: ANN401 - of any kind
+    """Predict and learn in one call, with late labels."""
+    folds = {} if of.folds is None else {"folds": of.folds}
+    calibrator.prequential(of.scores, of.labels, delay=LATE, **folds)
+
+
+def singly(calibrator: Any, of: Family) -> None:  # noqa: ANN401 - of any kind
+    """Predict and learn one by one; only protected calibrators take numbers."""
+    numbered = calibrator.capabilities.stateful
+    for i, (score, label) in enumerate(of.single):
+        number = {"number": i} if numbered else {}
+        fold = {} if of.folds is None else {"fold": i % _SEVERAL}
+        calibrator.predict_one(score, **number)
+        calibrator.learn_one(score, label, **number, **fold)
+
+
+def compared(name: str, of: Family) -> None:
+    """Print the times of a family, and their ratios."""
+    n = len(of.labels)
+    for title, run, count in (("", together, n), (", one by one", singly, min(n, _SINGLE))):
+        calls = {
+            "plain": lambda run=run: run(of.plain(), of),
+            "protected": lambda run=run: run(of.protected(), of),
+        }
+        plain, protected = medians(calls, count).values()
+        ratio = f"{protected / plain:.2f} times"
+        write(f"{name + title:25} plain {plain:6.2f}, protected {protected:6.2f}, {ratio}")
 
 
 def main(blocks: str = "50") -> None:
@@ -107,11 +166,10 @@ def main(blocks: str = "50") -> None:
         write(
             f"processor, models {models:2}: merged {merged:.2f}, protected {protected:.2f}, {ratio}"
         )
-    for name, time in medians(parts(n), n).items():
-        write(f"{name:34}{time:6.2f}")
-    both = {one.__name__: partial(singly, one) for one in (VennAbers, ProtectedVennAbers)}
-    for name, time in medians(both, _SINGLE).items():
-        write(f"{name + ', one by one':34}{time:6.2f}")
+    alone = medians({"calibration set": lambda: calibration_set(n)}, n)["calibration set"]
+    write(f"calibration set, two classes {alone:.2f}")
+    for name, of in families(n).items():
+        compared(name, of)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm
 
+from abers.arrays import LEARN, PREDICT
 from abers.batch import BetaCDF, GPBeta, QuantileCalibration
 from abers.learners.gaussian import BayesianLinear
 from abers.regression import IVAPR
 from abers.regression.scores import LEVELS, pinball
 from benchmarks.papers.streams_data import RECENT, numbers
+from benchmarks.papers.streams_steps import equal, steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.papers.runner import Spec
+    from benchmarks.papers.streams_steps import Steps
 
     Floats = NDArray[np.float64]
 
@@ -32,24 +35,31 @@ _FIRST, _GROWN = 100, 1.05  # labels of the first fit; more of them for another 
 _BLOCK = 100  # labels between fits of GP-Beta
 
 
-def fitted(x: Floats, y: Floats, delay: int) -> tuple[Floats, Floats, int]:
-    """Predict normal distributions by a linear model of earlier labels; the first row of them."""
-    first = _FIRST + delay
-    mean, std = np.empty(len(y)), np.empty(len(y))
-    row = first
-    while row < len(y):
-        known = row - delay
-        until = min(max(int(known * _GROWN), known + 1) + delay, len(y))
-        model = BayesianLinear().fit(x[:known], y[:known])
+def fitted(x: Floats, y: Floats, order: Steps) -> tuple[Floats, Floats, int]:
+    """Predict normal distributions by a linear model of earlier labels; the first row of them.
+
+    It is fitted anew when a label more is known, and 5 % more.
+    """
+    mean, std = np.full((2, len(y)), np.nan)
+    known, came, wanted = np.zeros(len(y), np.bool_), 0, _FIRST
+    fits: list[tuple[int, BayesianLinear]] = []
+    for kind, row in zip(order.kinds.tolist(), order.rows.tolist(), strict=True):
+        if kind == LEARN:
+            known[row], came = True, came + 1
+        elif came >= wanted:
+            fits.append((row, BayesianLinear().fit(x[known], y[known])))
+            wanted = max(int(came * _GROWN), came + 1)
+    ends = [*(row for row, _ in fits[1:]), len(y)]
+    for (row, model), until in zip(fits, ends, strict=True):
         mean[row:until], std[row:until] = model.predict(x[row:until])
-        row = until
+    first = fits[0][0]
     return mean[first:], std[first:], first
 
 
 def regressed(folder: Path, spec: Spec) -> dict[str, Any]:
     """Score all calibrators on a stream of numbers."""
     stream, delay = numbers(folder, spec["data"]), spec["delay"]
-    mean, std, first = fitted(stream.x, stream.y, delay)
+    mean, std, first = fitted(stream.x, stream.y, steps(equal(delay), stream.y))
     y = stream.y[first:]
     base = norm(mean[:, np.newaxis], std[:, np.newaxis])
     pit = norm.cdf(y, mean, std)
@@ -72,14 +82,11 @@ def regressed(folder: Path, spec: Spec) -> dict[str, Any]:
 
 def conformed(held: IVAPR, mean: Floats, y: Floats, times: Floats, delay: int) -> Floats:
     """Predict the quantiles of each row, the label of the row `delay` before it being known."""
-    n = len(y)
-    rows = np.arange(n)
-    order = np.argsort(np.concatenate((2 * rows, 2 * (rows + delay) + 1)), kind="stable")
-    steps = np.repeat(np.array([0, 1], np.uint8), n)[order]
-    columns = [np.concatenate((column, column))[order] for column in (mean, y, times)]
-    when = columns[2] if held.half_life is not None else None
-    said = held.run(steps, columns[0], columns[1], levels=PERCENT, times=when)
-    merged: Floats = said.merged[steps == 0]
+    order = steps(equal(delay), y)
+    row = order.rows
+    when = times[row] if held.half_life is not None else None
+    said = held.run(order.kinds, mean[row], y[row], levels=PERCENT, times=when)
+    merged: Floats = said.merged[order.kinds == PREDICT]
     return merged
 
 

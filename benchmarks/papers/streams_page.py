@@ -35,7 +35,7 @@ forgetting to choose. `python -m benchmarks.papers streams` writes it; no paper 
 ## Protocol
 
 - Every observation is forecast when it comes. Its label is learned after 0 or 1,000 further
-  observations, or as many as a table says. All forecasts count, from the first on.
+  observations, or as a table says. All forecasts count, from the first on.
 - **Two classes.** The scorer is an online logistic regression (scikit-learn's `SGDClassifier`, a
   constant rate of 0.01) on features standardised by the rows so far; pixels are divided by 255.
   raw is its probability. Platt, isotonic and beta calibration are fitted to all labels so far.
@@ -69,28 +69,23 @@ forgetting to choose. `python -m benchmarks.papers streams` writes it; no paper 
 _TWO = (
     "Protected probabilities of two classes; a cell is a stream with a scorer and a law of delays:"
 )
-_CASE = "a case is a stream with a delay"
+_CELL = "a cell is a stream with a law of delays"
 _FORGETTING = "IVAP", "IVAP, window", "IVAP, half-life"
 _OF_NUMBERS = "IVAPR", "IVAPR, window", "IVAPR, half-life"
 
 
 def page(answers: Mapping[str, Answer]) -> Page:
     """Write the page from the results so far."""
-    kinds = ("classes", "several", "protected classes", "numbers")
-    classes, several, protected, numbers = (_tables(answers, kind) for kind in kinds)
-    protection = protected_two.cases(
-        {
-            (answer.spec["data"], answer.spec["scorer"]): answer.result
-            for name, answer in answers.items()
-            if name.split("/")[1] == "protection"
-        }
-    )
-    distributions = _tables(answers, "protected numbers")
+    classes, several, numbers = (_tables(answers, k) for k in ("classes", "several", "numbers"))
+    protection = protected_two.cases(_by(answers, "protection", "data", "scorer"))
+    protected = protected_classes.cases(_by(answers, "protected classes", "data", "law"))
+    distributions = protected_numbers.cases(_by(answers, "protected numbers", "data", "law"))
     parts = [_HEAD, "## What follows\n"]
     parts += _list(_TWO, protected_two.sentences(protection))
-    parts += _list(f"Protected probabilities of several classes; {_CASE}:", _more(protected))
+    several_found = protected_classes.sentences(protected)
+    parts += _list(f"Protected probabilities of several classes; {_CELL}:", several_found)
     numbered = protected_numbers.sentences(distributions)
-    parts += _list("Protected distributions; a case is a stream with a delay:", numbered)
+    parts += _list(f"Protected distributions; {_CELL}:", numbered)
     parts += _list("Calibrators alone:", _found(classes, several, numbers))
     drawn = {data: rows for (data, delay), rows in classes.items() if not delay}
     parts += ["## Two classes\n", _reliability(drawn)]
@@ -112,8 +107,13 @@ def _list(title: str, found: Iterable[str]) -> list[str]:
 
 
 def _tables(answers: Mapping[str, Answer], kind: str) -> Tables:
+    return _by(answers, kind, "data", "delay")
+
+
+def _by(answers: Mapping[str, Answer], kind: str, *keys: str) -> dict[Any, Any]:
+    """Return the results of a kind, by parts of their specifications."""
     return {
-        (answer.spec["data"], answer.spec["delay"]): answer.result
+        tuple(answer.spec[key] for key in keys): answer.result
         for name, answer in answers.items()
         if name.split("/")[1] == kind
     }
@@ -124,13 +124,6 @@ def _loss(row: Row) -> float:
     if "CRPS" in row:
         return float(row["CRPS"])
     return math.inf if row["log"] is None else float(row["log"])
-
-
-def _more(protected: Tables) -> list[str]:
-    outside = "the protected probabilities of a class lie outside its interval"
-    scores = protected_classes.methods(protected)
-    rivals = [_better(scores, "protected", one, "log loss") for one in ("raw", "IVAP", "shrunk")]
-    return [*rivals, *protected_classes.sentences(protected, outside)]
 
 
 def _found(classes: Tables, several: Tables, numbers: Tables) -> list[str]:

@@ -1,7 +1,7 @@
-"""Protected probabilities on streams of several classes, compared with their parts.
+"""Protected probabilities on streams of several classes, and what else is to be had.
 
-The scorers and their delays are those of `streams_several`, the scores of protected and shrunk
-their probabilities; answers are of the form of `streams_protection`.
+A stream has the scorers of `streams_several`, and its labels come by a law of `streams_steps`;
+answers are of the form of `streams_protection`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from abers import OneVsRest, ProtectedMultiClass
+from abers import ProtectedMultiClass
+from abers.arrays import PREDICT
 from abers.monitoring import PrequentialScores
 from abers.monitoring.multiclass import MultiClassScores
 from benchmarks.papers.streams_data import several
 from benchmarks.papers.streams_protection import Forecasts, answer
-from benchmarks.papers.streams_rivals import HALF_LIFE, clipped, drawn
+from benchmarks.papers.streams_rivals_classes import class_rivals
 from benchmarks.papers.streams_several import scored, shared
+from benchmarks.papers.streams_steps import LAWS, steps
+from benchmarks.papers.streams_worst import worst
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.papers.runner import Spec
+    from benchmarks.papers.streams_steps import Steps
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
@@ -33,33 +37,35 @@ __all__ = ["protected_classes"]
 
 
 def protected_classes(folder: Path, spec: Spec) -> dict[str, Any]:
-    """Score the methods on a stream; losses of experts and the price are in nats an event."""
+    """Score the methods on a stream; losses and the price are in nats an event."""
     x, y = several(folder, spec["data"])
     x, y = x[: spec["rows"]], y[: spec["rows"]]
-    found = forecasts(scored(x, y, spec["delay"]), y, spec["delay"])
-    return answer(found, len(y), {name: _measured(p, y) for name, p in found.of.items()})
+    order = steps(LAWS[spec["law"]], y)
+    found = forecasts(scored(x, y, order), y, order)
+    raw = _losses(found.of["raw"], y)
+    return answer(found, len(y), {name: _measured(p, y, raw) for name, p in found.of.items()})
 
 
-def forecasts(odds: Floats, y: Integers, delay: int) -> Forecasts:
-    """Forecast from log odds a class with labels that come `delay` observations later."""
-    classes, scores = range(odds.shape[1]), shared(expit(odds))
-    raw = shared(clipped(scores))
-    calibrator = ProtectedMultiClass(classes)
-    found = calibrator.prequential(scores, y, delay=delay)
-    ivap = OneVsRest(classes).prequential(odds, y, delay=delay).p
-    recent = OneVsRest(classes, half_life=HALF_LIFE)
-    times = np.arange(len(y), dtype=np.float64)
-    _, p0, p1 = recent.prequential(scores, y, delay=delay, times=times)
-    shrunk = shared(clipped(drawn(p0, p1, raw)))
-    outside = float(np.mean((found.p < found.low) | (found.p > found.high)))
-    of = {"raw": raw, "IVAP": ivap, "shrunk": shrunk, "protected": found.p}
-    return Forecasts(of, calibrator, outside)
+def forecasts(odds: Floats, y: Integers, order: Steps) -> Forecasts:
+    """Forecast from log odds of each class."""
+    scores, row = shared(expit(odds)), order.rows
+    calibrator = ProtectedMultiClass(range(odds.shape[1]))
+    found = calibrator.run(order.kinds, scores[row], y[row], numbers=row)
+    p, low, high = (column[order.kinds == PREDICT] for column in found)
+    outside = float(np.mean((p < low) | (p > high)))
+    return Forecasts({"protected": p, **class_rivals(odds, scores, y, order)}, calibrator, outside)
 
 
-def _measured(p: Floats, y: Integers) -> dict[str, float]:
+def _losses(p: Floats, y: Integers) -> Floats:
+    losses: Floats = -np.log(p[np.arange(len(y)), y])
+    return losses
+
+
+def _measured(p: Floats, y: Integers, raw: Floats) -> dict[str, float]:
     """Score forecasts; the ECE is of the class with the largest probability."""
     scores, largest = MultiClassScores(), PrequentialScores()
     scores.update_many(p, y)
     top = p.argmax(axis=1)
     largest.update_many(p.max(axis=1), top == y)
-    return {"log": scores.log_loss, "Brier": scores.brier, "ECE": largest.ece}
+    loss = {"log": scores.log_loss, "worst": worst(_losses(p, y) - raw)}
+    return {**loss, "Brier score": scores.brier, "ECE": largest.ece}

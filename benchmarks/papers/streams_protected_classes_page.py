@@ -5,114 +5,92 @@ Every sentence is counted from the answers that are there.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.page import table
+from benchmarks.papers.streams_cases import (
+    RAW,
+    Case,
+    columns,
+    compared,
+    kept,
+    most_lost,
+    outside,
+    results,
+)
+from benchmarks.papers.streams_steps import LAWS, MOST
+from benchmarks.papers.streams_worst import WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    Cases = Mapping[tuple[str, int], Mapping[str, Any]]  # by data and delay: answers
+    Answers = Mapping[tuple[str, str], Mapping[str, Any]]  # by data and law
 
-__all__ = ["PROTOCOL", "methods", "sentences", "tables"]
+__all__ = ["PROTOCOL", "cases", "sentences", "tables"]
 
-PROTOCOL = """\
-- **Protected probabilities of several classes.** With labels 0, 100 and 1,000 late. raw is the
-  scorer's probabilities, clipped and divided by their sum; IVAP is that of the several classes;
-  shrunk is `OneVsRest` of the scorer's probabilities with a half-life of 3,000 predictions, each
-  class drawn to raw where its interval is wide, then divided by the sum; protected is
-  `ProtectedMultiClass`. ECE is of the class with the largest probability. Outside is the share of
-  the probabilities of single classes that lie outside the interval of the class, which is that
-  before the division.
+PROTOCOL = f"""\
+- **Protected probabilities of several classes.** Labels come by the laws above. By label, the
+  second, fourth and sixth insect in alphabetical order, and the odd digits, have the delays of
+  label 1; all other classes come after {MOST:,}. MNIST has its first 50,000 rows. raw is the
+  scorer's probabilities, clipped and divided by their sum; p is `ProtectedMultiClass` of them.
+  Rivals learn each label when it comes. IVAP is that of the several classes, with the log odds of
+  each class, of all labels or of the last 1,000; all others have the probabilities. shrunk, OPS and
+  isotonic regression are as above, for each class against the rest, then divided by the sum.
+  temperature is one power of all probabilities, which learns by the steps and constants of OPS. ECE
+  is of the class with the largest probability. Differences are in 10⁻⁴. *Worst {WINDOW}* is the
+  largest mean loss above raw over {WINDOW} labels in sequence, in nats. Outside is the share of the
+  probabilities of single classes that lie outside the interval of the class, which is that before
+  the division.
 """
-_LOG, _BRIER, _ECE = "log", "Brier", "ECE"
+_SCORES = "Brier score", "ECE"
+_THAT = "that of "
 
 
-def methods(cases: Cases) -> dict[tuple[str, int], Mapping[str, Any]]:
-    """Return the scores of each method, by data and delay."""
-    return {key: case["methods"] for key, case in cases.items()}
+def cases(answers: Answers) -> list[Case]:
+    """Order answers by law."""
+    found: dict[str, dict[str, Any]] = {law: {} for law in LAWS}
+    for (data, law), cell in answers.items():
+        found[law][data] = cell
+    return [Case("", law, of) for law, of in found.items() if of]
 
 
-def sentences(cases: Cases, outside: str) -> Iterator[str]:
-    """Yield what follows: protected and shrunk against raw and IVAP; and what is outside what."""
-    if not cases:
+def sentences(found: list[Case]) -> Iterator[str]:
+    """Yield where p wins and where it loses."""
+    if not found:
         return
-    for name in ("protected", "shrunk"):
-        above = _above(cases, name, "raw", _LOG)
-        below, better = _below(above), _below(_above(cases, name, "IVAP", _LOG))
-        yield (
-            f"The log loss of {name} is below that of raw in {below} of {len(cases)} cases"
-            f"{_most(above)}; it is below that of IVAP in {better}."
-        )
-        brier = _above(cases, name, "raw", _BRIER)
-        yield f"The Brier score of {name} is below that of raw in {_below(brier)}{_most(brier)}."
-    regrets = [case["methods"]["protected"][_LOG] - _best(case)[1] for case in cases.values()]
-    yield (
-        f"The log loss of protected is below that of the best single method in {_below(regrets)} "
-        f"of {len(cases)} cases{_most(regrets)}."
-    )
-    yield from _errors(cases)
-    shares = [case["outside"] for case in cases.values()]
-    yield f"Between {100 * min(shares):.0f} % and {100 * max(shares):.0f} % of {outside}."
-    above = _above(cases, "protected", "raw", _LOG)
-    kept = sum(one <= case["price"] for one, case in zip(above, cases.values(), strict=True))
-    yield (
-        f"The log loss of protected exceeds that of raw by at most the price in {kept} of "
-        f"{len(cases)} cases."
-    )
+    yield from compared(found)
+    yield most_lost(found)
+    for score in _SCORES:
+        other = compared([case._replace(loss=score) for case in found], f"The {score} of p", _THAT)
+        yield from islice(other, 2)
+    yield kept(found)
+    yield outside(found, "the probabilities of a class")
 
 
-def _errors(cases: Cases) -> Iterator[str]:
-    """Yield the mean ECE at each delay."""
-    for delay in sorted({delay for _, delay in cases}):
-        at = [case["methods"] for (_, late), case in cases.items() if late == delay]
-        means = {name: sum(one[name][_ECE] for one in at) / len(at) for name in at[0]}
-        listed = ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
-        when = f"with labels {delay:,} late" if delay else "with labels at once"
-        yield f"Mean ECE {when}: {listed}."
+def tables(found: list[Case]) -> Iterator[str]:
+    """Yield a table of p and the best others, and for each law one of all methods."""
+    if not found:
+        return
+    yield "### Protected classes\n"
+    rows = [
+        [f"{data}, {case.title}", *results(case, data), f"{case.of[data]['outside']:.2f}"]
+        for case in found
+        for data in case.of
+    ]
+    yield table(["", *columns(RAW), "outside"], rows)
+    for case in found:
+        yield f"### Protected classes, {case.title}\n"
+        worst = [f"worst {WINDOW}, {data}" for data in case.of]
+        head = ["log loss", *case.of, "mean", *worst, *_SCORES]
+        yield table(head, [_method(case, name) for name in sorted(case.names, key=case.mean)])
 
 
-def _above(cases: Cases, one: str, other: str, score: str) -> list[float]:
-    rows = methods(cases).values()
-    return [row[one][score] - row[other][score] for row in rows]
-
-
-def _below(differences: list[float]) -> int:
-    return sum(one < 0.0 for one in differences)
-
-
-def _most(differences: list[float]) -> str:
-    """Write how far the worst case is above, if one is."""
-    worst = max(differences)
-    return f", and at most {worst:.4f} above it in the others" if worst > 0.0 else ""
-
-
-def _best(case: Mapping[str, Any]) -> tuple[str, float]:
-    """Return the name and the log loss of the best method."""
-    name = min(case["experts"], key=case["experts"].__getitem__)
-    return name, case["experts"][name]
-
-
-def tables(cases: Cases) -> Iterator[str]:
-    """Yield two tables for each delay: log losses with regrets, and the other scores."""
-    for delay in sorted({delay for _, delay in cases}):
-        at = {data: case for (data, late), case in cases.items() if late == delay}
-        names = [*next(iter(at.values()))["methods"]]
-        yield f"### Protected classes, delay {delay:,}\n"
-        head = ["log loss", *names, "regret to raw", "best method", "regret to it", "price"]
-        yield table(head, [_losses(data, case) for data, case in at.items()])
-        scores = [f"{score}, {name}" for score in (_BRIER, _ECE) for name in names]
-        yield table(["", *scores, "outside"], [_scores(data, case) for data, case in at.items()])
-
-
-def _losses(data: str, case: Mapping[str, Any]) -> list[str]:
-    of = {name: row[_LOG] for name, row in case["methods"].items()}
-    expert, least = _best(case)
-    regrets = f"{of['protected'] - of['raw']:+.4f}", expert, f"{of['protected'] - least:+.4f}"
-    return [data, *(f"{one:.4f}" for one in of.values()), *regrets, f"{case['price']:.4f}"]
-
-
-def _scores(data: str, case: Mapping[str, Any]) -> list[str]:
-    rows = case["methods"].values()
-    cells = [f"{row[score]:.4f}" for score in (_BRIER, _ECE) for row in rows]
-    return [data, *cells, f"{case['outside']:.2f}"]
+def _method(case: Case, name: str) -> list[str]:
+    """Write the scores of a method."""
+    losses = [case.score(data, name) for data in case.of]
+    worst = [case.worst(data, name) for data in case.of]
+    means = [case.mean(name, score) for score in _SCORES]
+    cells = [f"{one:.4f}" for one in (*losses, case.mean(name))]
+    cells += [f"{one:+.4f}" if one else "0" for one in worst]
+    return [name, *cells, *(f"{one:.4f}" for one in means)]

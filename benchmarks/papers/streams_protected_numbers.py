@@ -1,43 +1,54 @@
-"""Protected distributions on streams of numbers, compared with their parts.
+"""Protected distributions on streams of numbers, and what else is to be had.
 
-The base and its delays are those of `streams_numbers`. All CRPS are exact, that of the base by
-1,999 quantiles, with the mass beyond the support at its ends. Coverage is that of central
-intervals, which are clipped to the support.
+The base is that of `streams_numbers`. All CRPS are exact, with the mass beyond the support at its
+ends; the quantiles that stand for the base have a CRPS of their own, which the promise is about.
+Intervals are central ones, clipped to the support.
 """
 
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import norm
 
 from abers.regression import IVAPR, CoverageTracker, ProtectedIVAPR
-from abers.steps import interleaved
+from abers.regression.scores import interval_score
 from benchmarks.papers.streams_data import numbers
 from benchmarks.papers.streams_numbers import fitted
+from benchmarks.papers.streams_rivals import ran
+from benchmarks.papers.streams_rivals_intervals import interval_rivals
+from benchmarks.papers.streams_rivals_numbers import (
+    LEVEL,
+    Base,
+    Scored,
+    distribution_rivals,
+    scored,
+)
+from benchmarks.papers.streams_steps import LAWS_OF_NUMBERS, MOST, steps
+from benchmarks.papers.streams_worst import worst
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from abers.regression import PredictiveDistribution
     from benchmarks.papers.runner import Spec
+    from benchmarks.papers.streams_steps import Steps
 
     Floats = NDArray[np.float64]
 
-__all__ = ["LEVEL", "protected_numbers"]
+__all__ = ["LATEST", "protected_numbers"]
 
-LEVEL = 0.8
-"""Probability of the intervals."""
+LATEST = {"Bike sharing": MOST, "Trump approval": MOST // 10, "Chick weights": MOST // 10}
+"""The longest delays; two streams have 1,001 and 578 rows."""
 
 _MEMBERS = 50
 _LEVELS = (np.arange(_MEMBERS) + 0.5) / _MEMBERS
 _AT = np.array([NormalDist().inv_cdf(level) for level in _LEVELS])
 _SLACK = 100.0
-_WINDOW = 500  # labels
-_FINE = np.arange(1, 2_000) / 2_000.0
 
 
 def protected_numbers(folder: Path, spec: Spec) -> dict[str, Any]:
@@ -45,27 +56,30 @@ def protected_numbers(folder: Path, spec: Spec) -> dict[str, Any]:
 
     The base is a normal distribution, and then its mean alone, as a point prediction.
     """
-    stream, delay = numbers(folder, spec["data"]), spec["delay"]
-    mean, std, first = fitted(stream.x, stream.y, delay)
-    y = stream.y[first:]
-    found = run(quantiles(mean, std), y, delay, stream.support)
-    ivapr = of_ivapr(mean, y, delay, stream.support)
-    losses = {name: loss / len(y) for name, loss in found.held.expert_losses().items()}
-    crps = {
-        "base": of_normal(mean, std, y, stream.support),
-        "IVAPR": ivapr.crps,
-        "protected": losses.pop("protected"),
+    stream, law = numbers(folder, spec["data"]), LAWS_OF_NUMBERS[spec["law"]]
+    whole = steps(law(LATEST[spec["data"]]), stream.y)
+    mean, std, first = fitted(stream.x, stream.y, whole)
+    base, y, order = Base(mean, std, stream.support), stream.y[first:], whole.since(first)
+    mixture = ProtectedIVAPR(stream.support, scores="quantiles", members=_MEMBERS)
+    found = {
+        "base": scored(base, y, order),
+        "IVAPR": scored(Ivapr(base), y, order),
+        **{name: scored(one, y, order) for name, one in distribution_rivals(base).items()},
+        "protected": scored(Protected(mixture, quantiles(mean, std)), y, order),
     }
-    normal = np.column_stack(norm.interval(LEVEL, mean, std))
-    ends = {"base": normal, "IVAPR": ivapr.ends, **found.ends()}
+    tracker = CoverageTracker(LEVEL, stream.support, slack=_SLACK)
+    ends = {name: one.ends for name, one in found.items()}
+    ends["tracked"] = ran(Tracked(tracker, ends["protected"]), y, order)
+    ends |= {name: ran(one, y, order) for name, one in interval_rivals(base).items()}
+    losses = {name: loss / len(y) for name, loss in mixture.expert_losses().items()}
+    del losses["protected"]
     return {
         "labels": len(y),
-        "CRPS": crps,
+        "methods": measured(found, ends, y, stream.support),
         "experts": losses,
-        "points": of_points(mean, y, delay, stream.support),
-        "price": found.held.price / len(y),
-        "coverage": {n: coverage(np.clip(each, *stream.support), y) for n, each in ends.items()},
-        "bound": (_SLACK + found.waited) / len(y),
+        "points": of_points(mean, y, order, stream.support),
+        "price": mixture.price / len(y),
+        "bound": (_SLACK + tracker.waited) / len(y),
     }
 
 
@@ -75,92 +89,92 @@ def quantiles(mean: Floats, std: Floats) -> Floats:
     return found
 
 
-class Run(NamedTuple):
-    """The protected calibrator at the end of a stream, and forecasts of each observation."""
+class Ivapr:
+    """Inductive Venn-Abers distributions of all labels."""
 
-    held: ProtectedIVAPR
-    given: Floats  # ends of its intervals
-    tracked: Floats
-    waited: int  # the most observations that awaited their labels
+    def __init__(self, base: Base) -> None:
+        """Begin without labels."""
+        self._scores, self._held = base.mean.tolist(), IVAPR(support=base.support)
 
-    def ends(self) -> dict[str, Floats]:
-        """Return the ends of intervals by method."""
-        return {"protected": self.given, "tracked": self.tracked}
+    def forecast(self, row: int) -> PredictiveDistribution:
+        """Return the distribution."""
+        return self._held.predict_one(self._scores[row])
+
+    def learn(self, row: int, label: float) -> None:
+        """Learn a label."""
+        self._held.learn_one(self._scores[row], label)
 
 
-def run(base: Floats, y: Floats, delay: int, support: tuple[float, float]) -> Run:
-    """Run the protected calibrator, and the tracker of its intervals."""
-    held = ProtectedIVAPR(support, scores="quantiles", members=_MEMBERS)
-    tracker = CoverageTracker(LEVEL, support, slack=_SLACK)
-    given, tracked = np.empty((2, len(y), 2))
-    waiting, most = 0, 0
-    rows, kinds = interleaved(len(y), delay)
-    for row, learns in zip(rows.tolist(), kinds.tolist(), strict=True):
-        if learns:
-            held.learn_one(base[row].tolist(), float(y[row]), number=row)
-            tracker.learn_one(float(y[row]), number=row)
-            waiting -= 1
-        else:
-            low, high = held.predict_one(base[row].tolist(), number=row).interval(LEVEL)
-            given[row] = low, high
-            tracked[row] = tracker.predict_one(low, high, number=row)
-            waiting += 1
-            most = max(most, waiting)
-    return Run(held, given, tracked, most)
+class Protected:
+    """The protected calibrator, by the numbers of the rows."""
+
+    def __init__(self, held: ProtectedIVAPR, scores: Floats) -> None:
+        """Begin with the scores of all rows."""
+        self._held, self._scores = held, scores
+
+    def forecast(self, row: int) -> PredictiveDistribution:
+        """Return the distribution."""
+        return self._held.predict_one(self._scores[row].tolist(), number=row)
+
+    def learn(self, row: int, label: float) -> None:
+        """Learn a label."""
+        self._held.learn_one(self._scores[row].tolist(), label, number=row)
+
+
+class Tracked:
+    """The tracker of the coverage of given intervals."""
+
+    def __init__(self, tracker: CoverageTracker, given: Floats) -> None:
+        """Begin with the intervals of all rows."""
+        self._tracker, self._given = tracker, given.tolist()
+
+    def forecast(self, row: int) -> tuple[float, float]:
+        """Return the interval."""
+        return self._tracker.predict_one(*self._given[row], number=row)
+
+    def learn(self, row: int, label: float) -> None:
+        """Learn a label."""
+        self._tracker.learn_one(label, number=row)
 
 
 def of_points(
-    mean: Floats, y: Floats, delay: int, support: tuple[float, float]
+    mean: Floats, y: Floats, order: Steps, support: tuple[float, float]
 ) -> dict[str, float]:
     """Return the CRPS of the methods of a point prediction, and of their pool."""
-    held = ProtectedIVAPR(support, members=_MEMBERS)
-    held.prequential(mean, y, delay=delay)
+    held, row = ProtectedIVAPR(support, members=_MEMBERS), order.rows
+    held.run(order.kinds, mean[row], y[row], numbers=row)
     return {name: loss / len(y) for name, loss in held.expert_losses().items()}
 
 
-def of_normal(mean: Floats, std: Floats, y: Floats, support: tuple[float, float]) -> float:
-    """Return the mean CRPS of normal distributions, clipped to the support."""
-    total = 0.0
-    for m, s, one in zip(mean, std, y, strict=True):
-        at = np.clip(norm.ppf(_FINE, m, s), *support)
-        total += 2.0 * float(np.mean((_FINE - (one < at)) * (one - at)))
-    return total / len(y)
+def measured(
+    found: Mapping[str, Scored],
+    ends: Mapping[str, Floats],
+    y: Floats,
+    support: tuple[float, float],
+) -> dict[str, dict[str, float]]:
+    """Score the distributions and the intervals of each method."""
+    base = found["base"].crps
+    rows = {name: of_interval(each, y, support) for name, each in ends.items()}
+    for name, one in found.items():
+        rows[name] |= {"CRPS": float(one.crps.mean()), "worst": worst(one.crps - base)}
+    return rows
 
 
-class Scored(NamedTuple):
-    """Mean CRPS of distributions, and their intervals."""
+def of_interval(ends: Floats, y: Floats, support: tuple[float, float]) -> dict[str, float]:
+    """Return what intervals cover, all and of the worst labels, and their mean width and score.
 
-    crps: float
-    ends: Floats
-
-
-def of_ivapr(mean: Floats, y: Floats, delay: int, support: tuple[float, float]) -> Scored:
-    """Score inductive Venn-Abers distributions of all labels."""
-    held, total, ends = IVAPR(support=support), 0.0, np.empty((len(y), 2))
-    rows, kinds = interleaved(len(y), delay)
-    for row, learns in zip(rows.tolist(), kinds.tolist(), strict=True):
-        if learns:
-            held.learn_one(float(mean[row]), float(y[row]))
-        else:
-            found = held.predict_one(float(mean[row]))
-            total += float(found.crps(float(y[row])))
-            ends[row] = found.interval(LEVEL)
-    return Scored(total / len(y), ends)
-
-
-def coverage(ends: Floats, y: Floats) -> dict[str, float]:
-    """Return the share of labels that intervals cover, that of the worst 500, and the mean width.
-
-    The lower end of an empty interval is above its upper one; its width is 0.
+    The lower end of an empty interval is above its upper one. It covers nothing, its width is 0,
+    and it is scored as the point in the middle of these ends, or of the support where they are
+    infinite. The score is the sum of the pinball losses of both ends.
     """
-    low, high = ends.T
+    low, high = np.clip(ends, *support).T
     hits = ((low <= y) & (y <= high)).astype(np.float64)
-    width = np.maximum(high - low, 0.0)
-    return {"share": float(hits.mean()), "worst": worst(hits), "width": float(width.mean())}
-
-
-def worst(hits: Floats) -> float:
-    """Return the smallest share of hits among 500 labels that came one after the other."""
-    window = min(_WINDOW, len(hits))
-    hits_of_windows: Floats = np.convolve(hits, np.ones(window), "valid")
-    return float(np.min(hits_of_windows)) / window
+    middle = (low + high) / 2.0
+    lower, upper = (np.where(low > high, middle, end) for end in (low, high))
+    scores = interval_score(lower, upper, y, LEVEL)
+    return {
+        "score": float(scores.mean()) * (1.0 - LEVEL) / 2.0,
+        "share": float(hits.mean()),
+        "least": 1.0 - worst(1.0 - hits),
+        "width": float(np.maximum(high - low, 0.0).mean()),
+    }

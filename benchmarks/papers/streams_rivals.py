@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.special import expit, logit
@@ -26,17 +26,30 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["HALF_LIFE", "WINDOWS", "clipped", "drawn", "rivals", "window_name"]
+__all__ = [
+    "HALF_LIFE",
+    "REFITTED",
+    "WINDOWS",
+    "OnlinePlatt",
+    "Rival",
+    "clipped",
+    "drawn",
+    "ran",
+    "rivals",
+    "window_name",
+]
 
 WINDOWS = 100, 300, 1_000, 3_000
 """Labels that an IVAP keeps."""
 HALF_LIFE = 3_000.0
 """Half-life of the shrunk IVAP, in predictions."""
+REFITTED = 1_000
+"""Labels of a refit."""
 
 _CLIP = 1e-6
 _SHRINK = 30.0  # labels that the raw probability counts as
 _NARROWEST = 1e-9
-_REFITTED, _AFTER = 1_000, 0.25  # labels of a refit, and after which share of them it is made
+_AFTER = 0.25  # the share of them after which it is made
 _FAR = 8.0  # log odds that a stacker sees
 
 
@@ -83,9 +96,9 @@ def rivals(scores: Floats, y: Integers, order: Steps) -> dict[str, Floats]:
         "TOPS": ran(Tracking(OnlinePlatt(odds)), y, order),
         "temperature": ran(OnlinePlatt(odds, level=False), y, order),
         "jumper": ran(Jumper(raw), y, order),
-        "Platt, 1,000": fitted(Platt(window=_REFITTED, refit=_AFTER), scores),
-        "isotonic, 1,000": fitted(Isotonic(window=_REFITTED), scores),
-        "beta, 1,000": fitted(BetaCalibration(window=_REFITTED, refit=_AFTER), raw),
+        "Platt, 1,000": fitted(Platt(window=REFITTED, refit=_AFTER), scores),
+        "isotonic, 1,000": fitted(Isotonic(window=REFITTED), scores),
+        "beta, 1,000": fitted(BetaCalibration(window=REFITTED, refit=_AFTER), raw),
     }
     found = {name: clipped(p) for name, p in found.items()}
     parts = np.column_stack([logit(found[name]) for name in ("raw", "IVAP", "OPS")])
@@ -95,22 +108,22 @@ def rivals(scores: Floats, y: Integers, order: Steps) -> dict[str, Floats]:
 class Rival(Protocol):
     """A calibrator of a stream that knows its scores by their rows."""
 
-    def forecast(self, row: int) -> float:
-        """Return the probability of label 1."""
+    def forecast(self, row: int) -> Any:  # noqa: ANN401 - a number, or some
+        """Return the probability of label 1, or what else it forecasts."""
 
-    def learn(self, row: int, label: int) -> None:
+    def learn(self, row: int, label: Any) -> None:  # noqa: ANN401 - of any kind
         """Learn a label."""
 
 
-def ran(rival: Rival, y: Integers, order: Steps) -> Floats:
+def ran(rival: Rival, y: NDArray[Any], order: Steps) -> Floats:
     """Forecast each row of a stream."""
-    found, labels = np.empty(len(y)), y.tolist()
+    found, labels = [None] * len(y), y.tolist()
     for kind, row in zip(order.kinds.tolist(), order.rows.tolist(), strict=True):
         if kind == PREDICT:
             found[row] = rival.forecast(row)
         else:
             rival.learn(row, labels[row])
-    return found
+    return np.array(found, np.float64)
 
 
 class OnlinePlatt:

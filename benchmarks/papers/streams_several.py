@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.linear_model import SGDClassifier
 
 from abers import OneVsOne, OneVsRest
 from abers.calibration import BetaCalibration, Isotonic, Platt
 from abers.monitoring import corp
 from abers.monitoring.multiclass import MultiClassScores
 from benchmarks.papers.streams_data import RECENT, several
+from benchmarks.papers.streams_scorers import online
+from benchmarks.papers.streams_steps import equal, steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.papers.runner import Spec
+    from benchmarks.papers.streams_steps import Steps
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
@@ -36,22 +38,13 @@ def told_apart(folder: Path, spec: Spec) -> dict[str, Any]:
     x, y = several(folder, spec["data"])
     if spec["rows"] is not None:
         x, y = x[: spec["rows"]], y[: spec["rows"]]
-    odds = scored(x, y, spec["delay"])
+    odds = scored(x, y, steps(equal(spec["delay"]), y))
     return {name: measured(p, y) for name, p in forecasts(odds, y, spec["delay"]).items()}
 
 
-def scored(x: Floats, y: Integers, delay: int) -> Floats:
+def scored(x: Floats, y: Integers, order: Steps) -> Floats:
     """Score each class against the rest, as log odds, by online logistic regressions."""
-    model = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.01, random_state=0)
-    classes = np.unique(y)
-    odds = np.zeros((len(y), len(classes)))
-    for i in range(len(y)):
-        if i > delay:
-            odds[i] = model.coef_ @ x[i] + model.intercept_
-        if i >= delay:
-            row = slice(i - delay, i - delay + 1)
-            model.partial_fit(x[row], y[row], classes=classes)
-    return odds
+    return np.column_stack([online(x, (y == k).astype(np.int64), order) for k in np.unique(y)])
 
 
 def forecasts(odds: Floats, y: Integers, delay: int) -> dict[str, Floats]:

@@ -6,7 +6,7 @@ that are still missing at the end come then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,11 +19,24 @@ if TYPE_CHECKING:
 
     Integers = NDArray[np.int64]
     Bytes = NDArray[np.uint8]
-    Law = Callable[[Integers, np.random.Generator], Integers]
+    Labels = NDArray[Any]  # classes, or numbers
+    Law = Callable[[Labels, np.random.Generator], Integers]
 
-__all__ = ["BY_LABEL", "LAWS", "MEAN", "MOST", "RANDOM", "Steps", "equal", "steps"]
+__all__ = [
+    "AT_ONCE",
+    "BY_LABEL",
+    "LAWS",
+    "LAWS_OF_NUMBERS",
+    "MEAN",
+    "MOST",
+    "RANDOM",
+    "Steps",
+    "equal",
+    "steps",
+]
 
-MEAN, MOST = 200.0, 1_000
+MOST, _SHARE = 1_000, 0.2
+MEAN = _SHARE * MOST
 """Of delays that are drawn: the mean of their geometric law, and where they are cut."""
 
 
@@ -33,32 +46,48 @@ class Steps(NamedTuple):
     kinds: Bytes  # 0 predicts, 1 learns
     rows: Integers
 
+    def since(self, row: int) -> Steps:
+        """Return the steps of the rows from one on, which then counts as 0."""
+        kept = self.rows >= row
+        return Steps(self.kinds[kept], self.rows[kept] - row)
+
 
 def equal(delay: int) -> Law:
     """Let all labels be equally late."""
     return lambda labels, _: np.full(len(labels), delay)
 
 
-def _random(labels: Integers, rng: np.random.Generator) -> Integers:
-    return np.minimum(rng.geometric(1.0 / MEAN, len(labels)), MOST)
+def geometric(most: int) -> Law:
+    """Draw delays from a geometric law, cut at `most`, with a mean of a fifth of that."""
+    return lambda labels, rng: np.minimum(rng.geometric(1.0 / (_SHARE * most), len(labels)), most)
 
 
-def _by_label(labels: Integers, rng: np.random.Generator) -> Integers:
-    return np.where(labels == 1, _random(labels, rng), MOST)
+def late(most: int, which: Callable[[Labels], NDArray[np.bool_]]) -> Law:
+    """Let some labels come after `most`, and draw the delays of the others."""
+    return lambda labels, rng: np.where(which(labels), most, geometric(most)(labels, rng))
 
 
-BY_LABEL, RANDOM = "by label", "random"
+AT_ONCE, BY_LABEL, RANDOM = "at once", "by label", "random"
 LAWS: dict[str, Law] = {
-    "at once": equal(0),
+    AT_ONCE: equal(0),
     "100 late": equal(100),
     "1,000 late": equal(1_000),
     "10,000 late": equal(10_000),
-    BY_LABEL: _by_label,
-    RANDOM: _random,
+    BY_LABEL: late(MOST, lambda labels: labels % 2 == 0),
+    RANDOM: geometric(MOST),
 }
 
 
-def steps(law: Law, labels: Integers) -> Steps:
+LAWS_OF_NUMBERS: dict[str, Callable[[int], Law]] = {
+    AT_ONCE: lambda _: equal(0),
+    "late": lambda most: equal(most // 10),
+    "very late": equal,
+    BY_LABEL: lambda most: late(most, lambda labels: labels > np.median(labels)),
+}
+"""The same for streams of numbers, by the longest delay."""
+
+
+def steps(law: Law, labels: Labels) -> Steps:
     """Order predictions and labels, with delays of seed 0."""
     row = np.arange(len(labels))
     delays = law(labels, np.random.default_rng(0))

@@ -2,53 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from benchmarks.papers import runner
 from benchmarks.papers import streams_protected_classes_page as classes_page
 from benchmarks.papers import streams_protected_numbers_page as numbers_page
 from benchmarks.papers import streams_protection_page as page
-from benchmarks.papers.streams import PAPER, SCORERS
+from benchmarks.papers.streams import NUMBERS, PAPER, SCORERS, SEVERAL
 from benchmarks.papers.streams_rivals import WINDOWS, window_name
-from benchmarks.papers.streams_steps import LAWS
+from benchmarks.papers.streams_steps import LAWS, LAWS_OF_NUMBERS
+
+if TYPE_CHECKING:
+    from benchmarks.papers.streams_cases import Case
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "docs" / "evidence"
 FILE = EVIDENCE / "answers" / "streams.jsonl"
 STREAMS = "Elec2", "Bike sharing", "Insects", "Phishing", "Banana", "MNIST"
-NUMBERS = "Bike sharing", "Trump approval", "Chick weights"
-Cases = dict[tuple[str, int], dict[str, Any]]
+Cases = dict[tuple[str, str], dict[str, Any]]
 
 
-def kept(kind: str) -> Cases:
-    """Read the kept answers of a kind, by data and delay."""
-    text = FILE.read_text(encoding="utf-8")
-    lines = [line for line in map(json.loads, text.splitlines()) if "task" in line]
-    found = {}
-    for line in lines:
-        _, its, data, delay = line["task"].split("/")
-        if its == kind:
-            found[data, int(delay)] = line["result"]
-    return found
+def kept(kind: str, second: str = "law") -> Cases:
+    """Read the kept answers of a kind, by data and another part of their specifications."""
+    answers = runner.kept(FILE, PAPER.tasks(quick=False))
+    return {
+        (answer.spec["data"], answer.spec[second]): answer.result
+        for name, answer in answers.items()
+        if name.split("/")[1] == kind
+    }
 
 
-def above(cases: Cases, score: str, other: str) -> list[float]:
-    """Return how far protected is above another method, in each case."""
-    rows = [case["methods"] for case in cases.values()]
-    return [row["protected"][score] - row[other][score] for row in rows]
-
-
-def two_classes() -> list[page.Case]:
+def two_classes() -> list[Case]:
     """Read the kept answers of two classes, by scorer and law of delays."""
-    found = {}
-    for name, answer in runner.kept(FILE, PAPER.tasks(quick=False)).items():
-        _, kind, data, scorer = name.split("/")
-        if kind == "protection":
-            found[data, scorer] = answer.result
-    return page.cases(found)
+    return page.cases(kept("protection", "scorer"))
 
 
 def test_two_classes() -> None:
@@ -67,12 +55,15 @@ def test_two_classes() -> None:
 
 
 def test_several_classes() -> None:
-    """Protected has a smaller log loss than raw and IVAP in each case, and a smaller mean ECE."""
-    cases = kept("protected classes")
-    assert {*cases} == {(data, late) for data in ("Insects", "MNIST") for late in (0, 100, 1_000)}
-    assert max(above(cases, "log", "raw")) < 0
-    assert max(above(cases, "log", "IVAP")) < 0
-    assert sum(above(cases, "ECE", "raw")) < 0
+    """Protected has a smaller log loss than raw in each case, and on average than all rivals."""
+    cases = classes_page.cases(kept("protected classes"))
+    assert [(one.law, *one.of) for one in cases] == [(law, *SEVERAL) for law in LAWS]
+    raw = [gap for one in cases for gap in one.below(lambda _: "raw").values()]
+    assert max(raw) < 0
+    for one in cases:
+        if one.law != "10,000 late":
+            assert one.mean("protected") < one.mean(one.fixed())
+            assert one.mean("protected", "ECE") < one.mean("raw", "ECE")
 
 
 def test_the_promise() -> None:
@@ -87,14 +78,14 @@ def test_the_promise() -> None:
 def test_numbers() -> None:
     """The CRPS is below those of base and IVAPR, and tracked intervals are within their bound."""
     cases = kept("protected numbers")
-    assert {data for data, _ in cases} == {*NUMBERS}
-    assert len(cases) == 9
+    assert {*cases} == {*product(NUMBERS, LAWS_OF_NUMBERS)}
     for case in cases.values():
-        crps = case["CRPS"]
+        methods, base = case["methods"], case["experts"]["base"]
+        crps = {name: methods[name]["CRPS"] for name in ("protected", "base", "IVAPR")}
         assert crps["protected"] < min(crps["base"], crps["IVAPR"])
-        assert case["experts"]["base"] == pytest.approx(crps["base"], rel=5e-4)
-        assert crps["protected"] <= case["experts"]["base"] + case["price"]
-        assert abs(case["coverage"]["tracked"]["share"] - 0.8) <= case["bound"]
+        assert base == pytest.approx(crps["base"], rel=1e-3)
+        assert crps["protected"] <= base + case["price"]
+        assert abs(methods["tracked"]["share"] - 0.8) <= case["bound"]
 
 
 def test_the_page_is_of_the_kept_answers() -> None:
@@ -104,24 +95,43 @@ def test_the_page_is_of_the_kept_answers() -> None:
     assert text.startswith(PAPER.page(answers).markdown)
 
 
-def case(protected: float, **other: float) -> dict[str, Any]:
+def case(protected: float, worst: float) -> dict[str, Any]:
     """Return an answer of several classes whose methods have the same number for each score."""
-    losses = {"raw": 0.5, "IVAP": 0.6, "shrunk": 0.55, "protected": protected}
-    methods = {name: dict.fromkeys(("log", "Brier", "ECE"), loss) for name, loss in losses.items()}
-    return {"methods": methods, "experts": {"raw": 0.5}, "price": 0.01, "outside": 0.25, **other}
+    losses = {"raw": 0.5, "IVAP": 0.6, "OPS": 0.51, "protected": protected}
+    scores = ("log", "Brier score", "ECE")
+    methods = {name: dict.fromkeys(scores, loss) for name, loss in losses.items()}
+    excess = {"raw": 0.0, "IVAP": 0.1, "OPS": 0.2, "protected": worst}
+    methods = {name: {**row, "worst": excess[name]} for name, row in methods.items()}
+    return {"methods": methods, "experts": {"raw": 0.5}, "price": 0.01, "outside": 0.25}
 
 
-def test_sentences_count_cases() -> None:
-    """Cases are counted below and above raw, and by whether the promise is kept."""
-    cases = {("A", 0): case(0.4), ("B", 0): case(0.505), ("A", 1_000): case(0.52)}
-    found = [*classes_page.sentences(cases, "somewhere")]
-    assert found[0] == (
-        "The log loss of protected is below that of raw in 1 of 3 cases, and at most 0.0200 above "
-        "it in the others; it is below that of IVAP in 3."
+def test_sentences_count_cells() -> None:
+    """Cells are counted below and above raw, and by whether the promise is kept."""
+    answers = {
+        ("A", "at once"): case(0.4, 0.15),
+        ("B", "at once"): case(0.505, 0.02),
+        ("A", "by label"): case(0.52, 0.25),
+    }
+    found = classes_page.cases(answers)
+    lines = [*classes_page.sentences(found)]
+    assert lines[0] == "p is below raw in 1 of 3 cells, not in B at once (+50), A by label (+200)."
+    assert lines[1].startswith("p is below the best fixed rival in 1 of 3 cells, not in B at once")
+    assert lines[3] == (
+        "Over the worst 500 labels in sequence p loses less to raw than the best fixed rival in 0 "
+        "of 3 cells; p loses at most 0.250 nats (A by label), and the best fixed rivals 0.000 nats."
     )
-    assert "Between 25 % and 25 % of somewhere." in found
-    assert "by at most the price in 2 of 3 cases" in found[-1]
-    assert not [*classes_page.sentences({}, "")]
+    assert lines[4] == (
+        "The Brier score of p is below that of raw in 1 of 3 cells, not in B at once (+50), A by "
+        "label (+200)."
+    )
+    assert lines[8] == "p exceeds raw by at most the price in 2 of 3 cells."
+    assert "In a cell, 25 % to 25 % of the probabilities of a class" in lines[9]
+    assert not [*classes_page.sentences([])]
+    _, first, _, second, _, _ = classes_page.tables(found)
+    assert "| B, at once | 0.5000 | 0.5050 | +50 | 0.0100 | raw | +50 | raw | +50 |" in first
+    assert first.strip().splitlines()[-1].endswith("| raw; OPS | 0.25 |")
+    wanted = "| protected | 0.4000 | 0.5050 | 0.4525 | +0.1500 | +0.0200 | 0.4525 | 0.4525 |"
+    assert wanted in second
 
 
 def cell(protected: float, **others: float) -> dict[str, Any]:
@@ -155,37 +165,54 @@ def test_what_is_chosen_afterwards() -> None:
     assert not [*page.sentences([])]
 
 
-def numbered(protected: float, share: float, worst: float, labels: int) -> dict[str, Any]:
+def numbered(protected: float, share: float, least: float, labels: int) -> dict[str, Any]:
     """Return an answer of numbers; intervals of protected cover .7, and .5 at worst."""
-    given = {"share": 0.7, "worst": 0.5, "width": 2.0}
-    tracked = {"share": share, "worst": worst, "width": 3.0}
+    given = {"share": 0.7, "least": 0.5, "width": 2.0, "score": 0.9}
+    tracked = {"share": share, "least": least, "width": 3.0, "score": 0.8}
+    crps = {"base": (2.0, 0.0), "IVAPR": (3.0, 0.5), "protected": (protected, 0.1)}
+    rows = {name: {**given, "CRPS": each, "worst": most} for name, (each, most) in crps.items()}
+    rows["base"]["score"] = 1.0
     return {
         "labels": labels,
-        "CRPS": {"base": 2.0, "IVAPR": 3.0, "protected": protected},
+        "methods": {**rows, "tracked": tracked, "ACI": {**tracked, "score": 0.85}},
         "points": {"base": 2.0, "gaussian": 2.2, "protected": protected},
         "experts": {"base": 2.0, "ivapr": 1.8},
-        "price": 0.5,
-        "coverage": {"protected": given, "tracked": tracked},
+        "price": 0.01,
         "bound": 0.06,
     }
 
 
-def test_sentences_of_numbers_count_cases() -> None:
-    """CRPS are compared as shares, and the worst 500 only where there are more labels."""
-    cases = {("A", 0): numbered(1.5, 0.85, 0.4, 501), ("B", 0): numbered(2.02, 0.72, 0.9, 400)}
-    found = [*numbers_page.sentences(cases)]
-    assert found[0] == (
-        "The CRPS of protected is below that of base in 1 of 2 cases, and at most 1 % above it in "
-        "the others; it is below that of IVAPR in 2."
+def test_sentences_of_numbers_count_cells() -> None:
+    """CRPS are compared as shares of the base, intervals by their scores with their own rivals."""
+    answers = {
+        ("A", "at once"): numbered(1.5, 0.85, 0.4, 501),
+        ("B", "at once"): numbered(2.02, 0.72, 0.9, 400),
+    }
+    found = numbers_page.cases(answers)
+    assert (found[0].fixed(), found[0].rank()) == ("base", 1)
+    lines = [*numbers_page.sentences(found)]
+    assert lines[0] == (
+        "The CRPS of p is below that of base in 1 of 2 cells, not in B at once (+1.0)."
     )
-    assert found[1] == (
-        "Of points, the CRPS of protected is below that of base in 1 of 2 cases, and at most 1 % "
-        "above it in the others; the mean of all is -12.0 %."
+    assert lines[3].endswith("p loses at most 5.0 % (A at once), and the best fixed rivals 0.0 %.")
+    assert lines[4].endswith("below that of base in 1 of 2 cells; the mean of all is -12.0 %.")
+    assert lines[5] == "The CRPS of p exceeds that of base by at most the price in 1 of 2 cells."
+    assert lines[6] == "The interval score of p is below that of base in 2 of 2 cells."
+    assert lines[7].endswith("in 0 of 2 cells, not in A at once (+5.0), B at once (+5.0).")
+    assert lines[10] == (
+        "The interval score of tracked is below that of the best fixed rival in 2 of 2 cells."
     )
-    assert "best single method in 1 of 2 cases, and at most 12 % above" in found[2]
-    assert "by at most the price in 2 of 2" in found[3]
-    assert "within its bound in 1 of 2 cases. It is between 0.720 and 0.850" in found[4]
-    assert found[4].endswith("nearer to 80 % than that of protected in 2.")
-    assert "more than those of protected in 0 of 1 cases; the least share is 0.400" in found[5]
-    assert found[6] == "Tracked intervals are 1.50 to 1.50 times as wide as those of protected."
-    assert not [*numbers_page.sentences({})]
+    assert lines[12] == "That of tracked is below that of p in 2 of 2 cells."
+    assert "within its bound in 1 of 2 cells. It is between 0.720 and 0.850" in lines[13]
+    assert "more than those of p in 0 of 1 cells; the least share is 0.400" in lines[14]
+    assert lines[15] == "Tracked intervals are 1.50 to 1.50 times as wide as those of p."
+    assert not [*numbers_page.sentences([])]
+    _, losses, _, scores, _, methods, intervals = numbers_page.tables(found)
+    assert losses.strip().splitlines()[-1].endswith("| base | +1.0 | ivapr | +11 | base |")
+    row = "| B, at once | 1.000 | 0.9000 | 0.8000 | ACI | +5.0 | -5.0 | ACI | none |"
+    assert scores.strip().splitlines()[-1] == row
+    assert "| protected | 1.500 | 2.020 | -12.0 | +5.0 |" in methods
+    assert (
+        "| tracked | -20.0 | 0.8000 | 0.8000 | 0.850 (0.400) | 0.720 (0.900) | 3.000 | 3.000 |"
+        in intervals
+    )
