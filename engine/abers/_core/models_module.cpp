@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "columns_module.hpp"
+#include "merge.hpp"
 #include "models.hpp"
 #include "saved_module.hpp"
 
@@ -158,6 +159,21 @@ nb::typed<nb::list, Model> load(const Model& empty, const Blobs& blobs) {
   return found;
 }
 
+// Binds what makes a merged calibrator from its sets.
+template <class Sets, class Held>
+void bind_merge(nb::module_& module, const char* name) {
+  using M = Merge<Sets>;
+  nb::class_<M, Model>(module, name)
+      .def(
+          "__init__",
+          [](M* self, Held held, std::int64_t wait, std::int64_t age) {
+            Sets sets(std::move(held));
+            Teaching order = teaching(wait, age, sets.classes());
+            new (self) M(std::move(sets), std::move(order));
+          },
+          "held"_a, "wait"_a = std::int64_t{0}, "age"_a = std::int64_t{-1});
+}
+
 }  // namespace
 
 void bind_models(nb::module_& module) {
@@ -174,14 +190,9 @@ void bind_models(nb::module_& module) {
         model.save(bytes);
         return to_python(bytes);
       });
-  nb::class_<VennAbersModel, Model>(module, "VennAbersModel")
-      .def(
-          "__init__",
-          [](VennAbersModel* self, std::shared_ptr<CalibrationSet> held, std::int64_t wait,
-             std::int64_t age) {
-            new (self) VennAbersModel(std::move(held), teaching(wait, age, 2));
-          },
-          "held"_a, "wait"_a = std::int64_t{0}, "age"_a = std::int64_t{-1});
+  bind_merge<OneSet, SharedSet>(module, "Merge");
+  bind_merge<FoldSets, SharedSets>(module, "FoldMerge");
+  bind_merge<ClassSets, SharedSets>(module, "ClassMerge");
   module.def("run_models", &run, "models"_a, "order"_a, "offsets"_a, "kinds"_a, "scores"_a,
              "labels"_a, "times"_a.none(), "numbers"_a.none(), "moments"_a.none(),
              "clocks"_a.none(), "out"_a, "sizes"_a);

@@ -1,5 +1,5 @@
 // Calibration sets that are taught in an order of their own; see
-// tests/oracles/ordered_venn_abers.py.
+// tests/oracles/ordered_calibrator.py.
 //
 // Invariant: `held_` has the labels that came and are not taught yet, and `held_weight_` the sum of
 // their weights. The sets take all of these: that is asked when they come.
