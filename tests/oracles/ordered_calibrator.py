@@ -20,7 +20,7 @@ __all__ = ["OrderedCalibrator"]
 
 
 class OrderedCalibrator:
-    """A calibrator with numbered observations; until two classes came nothing is passed.
+    """A calibrator with numbered observations; until two classes came nothing is passed by age.
 
     With an `age`, calls have the time of the observation, `moment`, and the clock.
     """
@@ -30,10 +30,12 @@ class OrderedCalibrator:
         calibrator: Any,  # noqa: ANN401 - any
         age: int | None = None,
         classes: Sequence[Any] = (0, 1),
+        most: int = 2**62,
     ) -> None:
         self._calibrator, self._classes = calibrator, [*classes]
-        order = TeachingOrder(2**63 - 1, len(classes)) if age is None else TeachingByAge(age)
-        self._order: Any = order
+        self._order: Any = TeachingOrder(2**63 - 1, len(classes), most)
+        if age is not None:
+            self._order = TeachingByAge(age, most)
         self._by_age = age is not None
         self._held: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
 

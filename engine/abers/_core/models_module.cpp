@@ -166,12 +166,13 @@ void bind_merge(nb::module_& module, const char* name) {
   nb::class_<M, Model>(module, name)
       .def(
           "__init__",
-          [](M* self, Held held, std::int64_t wait, std::int64_t age) {
+          [](M* self, Held held, std::int64_t wait, std::int64_t age, std::int64_t room) {
             Sets sets(std::move(held));
-            Teaching order = teaching(wait, age, sets.classes());
+            Teaching order = teaching({wait, age, room}, sets.classes(), sets.blank(), Nothing{});
             new (self) M(std::move(sets), std::move(order));
           },
-          "held"_a, "wait"_a = std::int64_t{0}, "age"_a = std::int64_t{-1});
+          "held"_a, "wait"_a = std::int64_t{0}, "age"_a = std::int64_t{-1},
+          "room"_a = std::int64_t{-1});
 }
 
 }  // namespace

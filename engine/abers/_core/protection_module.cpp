@@ -133,14 +133,15 @@ nb::class_<Protection<Sets>, Model> bind(nb::module_& module, const char* name) 
   type.def(
           "__init__",
           [](P* self, Held held, unsigned scores, double raw_weight, std::int64_t wait,
-             std::int64_t age) {
+             std::int64_t age, std::int64_t room) {
             Sets sets(std::move(held));
-            Teaching order = teaching(wait, age, sets.classes());
+            Teaching order =
+                teaching({wait, age, room}, sets.classes(), sets.blank(), sets.methods().blank());
             new (self)
                 P(std::move(sets), static_cast<Scores>(scores), raw_weight, std::move(order));
           },
           "held"_a, "scores"_a = 0, "raw_weight"_a = 0.25, "wait"_a = std::int64_t{0},
-          "age"_a = std::int64_t{-1})
+          "age"_a = std::int64_t{-1}, "room"_a = std::int64_t{-1})
       .def_prop_ro("mixture", &P::mixture, nb::rv_policy::reference_internal)
       .def_prop_ro("scores", [](const P& one) { return static_cast<int>(one.scores()); })
       .def_prop_ro("raw_weight", &P::raw_weight)

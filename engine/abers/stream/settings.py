@@ -164,7 +164,8 @@ class Settings(CalibrationSettings, frozen=True, kw_only=True, forbid_unknown_fi
             "together.",
             "An observation counts 180 and anything else 110, with ids, features, and what "
             "protected predictions keep until their labels come. Beyond that the oldest finished "
-            "ids of all models are dropped first, then labels, then observations.",
+            "ids of all models are dropped first, then labels, then observations. Labels that came "
+            "and wait for earlier ones take at most as much for each model, besides.",
             least=0,
             most=LARGEST_TIME,
         ),

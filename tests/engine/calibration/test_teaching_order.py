@@ -23,6 +23,7 @@ pytestmark = pytest.mark.native
 
 CALLS = {PREDICT: "predict", LEARN: "label", EXPIRE: "expire"}
 WAITS = st.sampled_from((0, 1, 7, 300))
+MOST = st.sampled_from((2**62, 0, 1, 20))  # labels that wait
 PLACES = st.integers(0, 10**6)
 
 
@@ -34,13 +35,13 @@ def facts(order: TeachingOrder | oracle.TeachingOrder) -> tuple[int, int, bool, 
 class Decisions(RuleBasedStateMachine):
     """Predictions, labels, expiries and reloads in any order."""
 
-    @initialize(wait=WAITS, classes=st.sampled_from((2, 5)))
-    def begin(self, wait: int, classes: int) -> None:
+    @initialize(wait=WAITS, classes=st.sampled_from((2, 5)), most=MOST)
+    def begin(self, wait: int, classes: int, most: int) -> None:
         """Begin without rows."""
-        self.wait, self.classes = wait, classes
-        self.native = core.TeachingOrder(wait, classes)
-        self.plain = oracle.TeachingOrder(wait, classes)
-        self.unsaved = core.TeachingOrder(wait, classes)  # the same history, never reloaded
+        self.options, self.classes = (wait, classes, most), classes
+        self.native = core.TeachingOrder(*self.options)
+        self.plain = oracle.TeachingOrder(*self.options)
+        self.unsaved = core.TeachingOrder(*self.options)  # the same history, never reloaded
         self.number, self.open = -1, [0][:0]
 
     def predict(self, gap: int) -> None:
@@ -109,7 +110,7 @@ class Decisions(RuleBasedStateMachine):
     def reload(self) -> None:
         """Continue from what was saved."""
         saved = self.native.save()
-        self.native = core.TeachingOrder(self.wait, self.classes)
+        self.native = core.TeachingOrder(*self.options)
         self.native.load(saved)
         assert self.native.save() == saved
 
@@ -125,11 +126,11 @@ class Decisions(RuleBasedStateMachine):
 class DecisionsByAge(RuleBasedStateMachine):
     """Rows at any times, and a clock that may stand still."""
 
-    @initialize(age=st.sampled_from((0, 3, 20)))
-    def begin(self, age: int) -> None:
+    @initialize(age=st.sampled_from((0, 3, 20)), most=MOST)
+    def begin(self, age: int, most: int) -> None:
         """Begin without rows."""
-        self.age, self.clock, self.number, self.open = age, 0, -1, [0][:0]
-        self.native, self.plain = core.TeachingByAge(age), oracle.TeachingByAge(age)
+        self.options, self.clock, self.number, self.open = (age, most), 0, -1, [0][:0]
+        self.native, self.plain = core.TeachingByAge(age, most), oracle.TeachingByAge(age, most)
 
     @rule(gap=st.sampled_from((0, 0, 2)), off=st.integers(-30, 5))
     def predicts(self, gap: int, off: int) -> None:
@@ -161,7 +162,7 @@ class DecisionsByAge(RuleBasedStateMachine):
     def reload(self) -> None:
         """Continue from what was saved."""
         saved = self.native.save()
-        self.native = core.TeachingByAge(self.age)
+        self.native = core.TeachingByAge(*self.options)
         self.native.load(saved)
         assert self.native.save() == saved
 

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
     from abers.stream import Settings
 
-__all__ = ["OrderedCalibrators", "merged"]
+__all__ = ["LABEL_BYTES", "OrderedCalibrators", "merged"]
+
+LABEL_BYTES = {"ivap": 104, "cvap": 112}
+"""What a label takes that waits to teach, by calibrator."""
+CLASS_BYTES = 136, 8
+"""The same with classes: for the label, and for each class."""
 
 
 def merged(settings: Settings) -> OrderedCalibrator:
@@ -24,10 +29,13 @@ def merged(settings: Settings) -> OrderedCalibrator:
     s = settings
     rule = {"window": s.window, "max_age": s.max_age, "half_life": s.half_life}
     if s.task == "multiclass":
-        return OrderedCalibrator(OneVsRest(s.classes, **rule), classes=s.classes)  # type: ignore[arg-type]
+        most = s.max_bytes // (CLASS_BYTES[0] + CLASS_BYTES[1] * len(s.classes))
+        several = OneVsRest(s.classes, **rule)  # type: ignore[arg-type]
+        return OrderedCalibrator(several, classes=s.classes, most=most)
     if s.calibrator == "cvap":
-        return OrderedCalibrator(CrossVennAbers(s.folds, **rule))
-    return OrderedCalibrator(VennAbers(**rule))
+        folds = CrossVennAbers(s.folds, **rule)
+        return OrderedCalibrator(folds, most=s.max_bytes // LABEL_BYTES["cvap"])
+    return OrderedCalibrator(VennAbers(**rule), most=s.max_bytes // LABEL_BYTES["ivap"])
 
 
 class OrderedCalibrators:
