@@ -73,6 +73,7 @@ class _ClassDelays:
 
 
 _SETTLED = 8_192  # predictions
+_NOTES = 65_536  # at most, of a prediction
 
 
 @dataclass(slots=True)
@@ -139,7 +140,9 @@ class TeachingOrder:
         self._rows.append(_Row(number, len(self._rows)))
         self._open.append(self._rows[-1])
         before = self.stalled
-        while self._noted < len(self._rows) - 1 - self.cap:  # its age is above the cap
+        for _ in range(_NOTES):
+            if self._noted >= len(self._rows) - 1 - self.cap:  # its age is not above the cap
+                break
             missing = self._rows[self._noted].label is None
             known = self._several_came and (self._expired or len(self._rows) > _SETTLED)
             self._missing.note(missing, self._rarer, several_came=self._several_came, known=known)

@@ -44,6 +44,7 @@ class TeachingOrder {
   static constexpr std::int64_t kOldest = 1 << 17;  // beyond which, or the wait, all are passed
   static constexpr std::int64_t kSettled = 8192;    // rows until it is known how many never come
   static constexpr std::int64_t kLabels = 50;       // of each class that came, before that order
+  static constexpr std::int64_t kNotes = 1 << 16;   // at most so many notes for a prediction
   // The order of arrival is for logarithms of delays with so large a deviation, with means so near
   // in deviations, and with variances so near in ratio. Equal delays gain nothing by it, and equal
   // means with unequal variances tell the label.
@@ -76,7 +77,8 @@ class TeachingOrder {
     ++alive_;
     ++predictions_;
     const bool before = stalled();
-    for (const std::int64_t older = predictions_ - 1 - cap(); noted_ < older; ++noted_) note();
+    const std::int64_t older = predictions_ - 1 - cap();  // not all at once where the cap fell
+    for (std::int64_t left = kNotes; left > 0 && noted_ < older; --left, ++noted_) note();
     const std::int64_t passed =
         stalled() ? std::min(noted_, oldest()) : noted_ - (before ? 0 : probation());
     passed_ = std::max(passed_, passed);
@@ -321,6 +323,9 @@ class TeachingOrder {
     for (const std::int64_t one : {passed_, noted_}) {
       require_saved(0 <= one && one <= predictions_, "passed rows");
     }
+    // No row is older than all caps there are, but for those of the last notes.
+    require_saved(predictions_ - noted_ <= std::max(wait_, ClassDelays::kLongest) + kNotes,
+                  "notes on rows");
     bool blocked = false;  // by a row that waits, so that labels after it wait
     std::int64_t position = -1, gaps = 0, without = 0;
     for (const Row& row : rows_) {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, NamedTuple
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.oracles import teaching_order as oracle
 
+from abers import ProtectedVennAbers, StateError
 from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.backends import core
+from abers.serialization import seal
 
 if TYPE_CHECKING:
     from abers._core import TeachingByAge, TeachingOrder
@@ -485,6 +488,46 @@ def test_saved_state_that_is_wrong_is_refused() -> None:
                 whole.expire(later - 7)
             whole.load(saved)
         assert refused > len(saved)
+
+
+def behind(order: TeachingOrder, rows: int) -> bytes:
+    """Return the state of an order after so many more predictions, none of which was noted."""
+    predictions, last = struct.unpack_from("<qq", order.save())
+    return struct.pack("<qq", predictions + rows, last + rows) + order.save()[16:]
+
+
+def test_a_state_without_notes_on_its_rows_is_refused() -> None:
+    """A state that would have 2**48 rows to note is refused; of 2**32 a prediction notes a part."""
+    order = core.TeachingOrder()
+    for number in range(40):
+        order.predict(number)
+        order.label(number, label=number % 2 == 0)
+    before = order.save()
+    with pytest.raises(ValueError, match="notes on rows"):
+        order.load(behind(order, 2**48 - 100))
+    assert order.save() == before
+    order.load(behind(order, 2**32))
+    order.predict(2**32 + 40)
+    noted = struct.unpack_from("<q", order.save(), 16)[0]
+    assert noted - struct.unpack_from("<q", before, 16)[0] == 65_536
+
+
+@pytest.mark.parametrize("scores", ["probability", "any"])
+def test_a_calibrator_with_such_a_state_is_a_state_error(scores: Any) -> None:
+    """Nobody needs a key to make one: only its digest, which everybody can compute."""
+    calibrator = ProtectedVennAbers(scores=scores)
+    for number in range(40):
+        calibrator.predict_one(0.5, number=number)
+        calibrator.learn_one(0.5, number % 2, number=number)
+    blob = calibrator.to_bytes()
+    magic, payload = blob[:8], bytearray(blob[8:-16])
+    more, counts = 2**48 - 100, struct.pack("<qq", 40, 39)
+    at = payload.index(counts)  # of the order: predictions, and the last number
+    payload[at : at + 16] = struct.pack("<qq", 40 + more, 39 + more)
+    moment = payload.index(struct.pack("<qq", 40, 40))  # of the lanes: predictions, and labels
+    payload[moment : moment + 8] = struct.pack("<q", 40 + more)
+    with pytest.raises(StateError, match="notes on rows"):
+        ProtectedVennAbers.from_bytes(seal(magic, bytes(payload)))
 
 
 def test_numbers_must_ascend() -> None:
