@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pytest
@@ -512,10 +512,9 @@ def test_a_state_without_notes_on_its_rows_is_refused() -> None:
     assert noted - struct.unpack_from("<q", before, 16)[0] == 65_536
 
 
-@pytest.mark.parametrize("scores", ["probability", "any"])
-def test_a_calibrator_with_such_a_state_is_a_state_error(scores: Any) -> None:
+def test_a_calibrator_with_such_a_state_is_a_state_error() -> None:
     """Nobody needs a key to make one: only its digest, which everybody can compute."""
-    calibrator = ProtectedVennAbers(scores=scores)
+    calibrator = ProtectedVennAbers()
     for number in range(40):
         calibrator.predict_one(0.5, number=number)
         calibrator.learn_one(0.5, number % 2, number=number)
