@@ -30,21 +30,17 @@ using namespace nb::literals;
 namespace abers {
 namespace {
 
-using bindings::Column;
-using Bytes = Column<const std::uint8_t>;
+using bindings::Integers;
 using bindings::Read;
-using Integers = Column<const std::int64_t>;
-using Floats = Column<double>;
-template <class T>
-using Table = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-std::span<const std::int64_t> view(const Integers& column) {
-  return {column.data(), column.size()};
-}
+using bindings::ReadBytes;
+using bindings::ReadIntegers;
+using bindings::ReadRows;
+using bindings::Rows;
+using bindings::view;
 
 // Every row that `order` names is one of `rows`, and the offsets part it.
-void require_groups(std::size_t models, std::size_t rows, const Integers& order,
-                    const Integers& offsets) {
+void require_groups(std::size_t models, std::size_t rows, const ReadIntegers& order,
+                    const ReadIntegers& offsets) {
   const auto none = static_cast<std::int64_t>(rows);
   const auto some = static_cast<std::int64_t>(order.size());
   bool sound =
@@ -57,7 +53,7 @@ void require_groups(std::size_t models, std::size_t rows, const Integers& order,
 }
 
 // Every label is the number of a class.
-void require_labels(const Model& model, const Bytes& kinds, const Read& labels) {
+void require_labels(const Model& model, const ReadBytes& kinds, const Read& labels) {
   const auto classes = static_cast<double>(model.classes());
   for (std::size_t row = 0; row < kinds.size(); ++row) {
     const double label = labels.data()[row];
@@ -66,13 +62,14 @@ void require_labels(const Model& model, const Bytes& kinds, const Read& labels) 
   }
 }
 
-std::optional<Refused> run(const std::vector<Model*>& models, const Integers& order,
-                           const Integers& offsets, const Bytes& kinds,
-                           const Table<const double>& scores, const Read& labels,
-                           const std::optional<Read>& times, const std::optional<Integers>& numbers,
-                           const std::optional<Integers>& moments,
-                           const std::optional<Integers>& clocks, const Table<double>& out,
-                           const Column<std::int64_t>& sizes) {
+std::optional<Refused> run(const std::vector<Model*>& models, const ReadIntegers& order,
+                           const ReadIntegers& offsets, const ReadBytes& kinds,
+                           const ReadRows& scores, const Read& labels,
+                           const std::optional<Read>& times,
+                           const std::optional<ReadIntegers>& numbers,
+                           const std::optional<ReadIntegers>& moments,
+                           const std::optional<ReadIntegers>& clocks, const Rows& out,
+                           const Integers& sizes) {
   const std::size_t n = kinds.size();
   for (const std::size_t length :
        {scores.shape(0), labels.size(), times ? times->size() : n, numbers ? numbers->size() : n,

@@ -30,10 +30,11 @@ namespace {
 
 using bindings::Column;
 using bindings::Given;
-using bindings::Table;
-using Bytes = bindings::Kinds;
+using bindings::ReadBytes;
+using bindings::ReadIntegers;
+using bindings::Rows;
 using Times = std::optional<bindings::Read>;
-using Numbers = std::optional<bindings::Numbers>;
+using Numbers = std::optional<ReadIntegers>;
 using Row = std::vector<double>;
 
 template <class T, class U>
@@ -55,9 +56,9 @@ void require_label(const Model& model, std::int64_t label) {
 
 // Steps done until one was refused; all of them if none was. Rows of `out` are of NaN where nothing
 // is predicted.
-std::size_t run(Model& model, const Bytes& kinds, const Given<2>& scores,
-                const bindings::Numbers& labels, const Numbers& weights, const Times& times,
-                const Numbers& numbers, const Table& out,
+std::size_t run(Model& model, const ReadBytes& kinds, const Given<2>& scores,
+                const ReadIntegers& labels, const Numbers& weights, const Times& times,
+                const Numbers& numbers, const Rows& out,
                 const std::optional<Column<std::int64_t>>& held) {
   const std::size_t n = kinds.size();
   require_length(

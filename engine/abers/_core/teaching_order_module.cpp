@@ -45,10 +45,8 @@ void bind_face(nb::class_<Order>& type) {
           "number"_a)
       .def("waits", &Order::waits, "number"_a)
       .def_prop_ro("held", &Order::held)
-      .def("save", [](const Order& order) { return to_python(order.save()); })
-      .def(
-          "load", [](Order& order, const nb::bytes& saved) { order.load(view(saved)); }, "saved"_a)
       .def("__sizeof__", &Order::bytes);
+  bind_saved(type);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ def both(
     return native, OrderedCalibrators(settings)
 
 
-def states(calibrators: KeyedCalibrators) -> list[bytes]:
+def states(calibrators: KeyedCalibrators[Any]) -> list[bytes]:
     """Return the saved states of all keys."""
     return [bytes(one) for one in calibrators.save()]
 
