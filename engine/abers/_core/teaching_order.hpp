@@ -324,7 +324,7 @@ class TeachingOrder {
       require_saved(0 <= one && one <= predictions_, "passed rows");
     }
     // No row is older than all caps there are, but for those of the last notes.
-    require_saved(predictions_ - noted_ <= std::max(wait_, ClassDelays::kLongest) + kNotes,
+    require_saved(predictions_ - noted_ - kNotes <= std::max(wait_, ClassDelays::kLongest),
                   "notes on rows");
     bool blocked = false;  // by a row that waits, so that labels after it wait
     std::int64_t position = -1, gaps = 0, without = 0;
