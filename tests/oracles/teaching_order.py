@@ -73,6 +73,7 @@ class _ClassDelays:
 
 
 _SETTLED = 8_192  # predictions
+_NOTES = 65_536  # at most, of a prediction
 
 
 @dataclass(slots=True)
@@ -111,7 +112,7 @@ class TeachingOrder:
     Until labels of two classes came the cap is `wait` predictions, 4,096 where that is 0. Rows
     older than 131,072 predictions, and than `wait`, are passed in a stall, too. How many labels
     never come is known when a row is older than 8,192 predictions, or one expired; before, none is
-    usual.
+    usual. If more than `most` labels would wait to be taught, the oldest rows are passed.
 
     Examples
     --------
@@ -124,9 +125,9 @@ class TeachingOrder:
     [2]
     """
 
-    def __init__(self, wait: int = 0, classes: int = 2) -> None:
+    def __init__(self, wait: int = 0, classes: int = 2, most: int = 2**62) -> None:
         """Start without rows."""
-        self._wait = wait or 4_096
+        self._wait, self._most = wait or 4_096, most
         self._rows: list[_Row] = []
         self._open: list[_Row] = []  # rows that wait, and those whose labels are not taught yet
         self._noted = self._passed = 0  # positions below were noted, or are passed
@@ -139,7 +140,9 @@ class TeachingOrder:
         self._rows.append(_Row(number, len(self._rows)))
         self._open.append(self._rows[-1])
         before = self.stalled
-        while self._noted < len(self._rows) - 1 - self.cap:  # its age is above the cap
+        for _ in range(_NOTES):
+            if self._noted >= len(self._rows) - 1 - self.cap:  # its age is not above the cap
+                break
             missing = self._rows[self._noted].label is None
             known = self._several_came and (self._expired or len(self._rows) > _SETTLED)
             self._missing.note(missing, self._rarer, several_came=self._several_came, known=known)
@@ -157,7 +160,11 @@ class TeachingOrder:
             return None
         row.label = label
         self._delays[label].add(len(self._rows) - 1 - row.position)
-        return self._teach()
+        due = self._teach()
+        while self.held > self._most:
+            self._passed = next(row.position for row in self._open if self._blocks(row)) + 1
+            due += self._teach()
+        return due
 
     def expire(self, number: int) -> Taught:
         """Let a row wait no longer."""
@@ -223,12 +230,15 @@ class TeachingOrder:
     def _find(self, number: int) -> _Row | None:
         return next((row for row in self._open if row.number == number and row.waits), None)
 
+    def _blocks(self, row: _Row) -> bool:
+        return row.waits and row.position >= self._passed
+
     def _teach(self) -> Taught:
         due: Taught = []
         blocked = False
         at_once = self.by_arrival and not self.stalled
         for row in self._open:
-            blocked = blocked or (row.waits and row.position >= self._passed)
+            blocked = blocked or self._blocks(row)
             if row.label is not None and not row.taught and (at_once or not blocked):
                 row.taught = True
                 due.append(row.number)
@@ -239,6 +249,8 @@ class TeachingOrder:
 class TeachingByAge:
     """Rows whose labels teach when they are `age` old by the clock, or later if they come later.
 
+    If more than `most` labels would wait to be taught, the earliest are taught before.
+
     Examples
     --------
     >>> order = TeachingByAge(10)
@@ -248,9 +260,9 @@ class TeachingByAge:
     ([], [1, 0])
     """
 
-    def __init__(self, age: int) -> None:
+    def __init__(self, age: int, most: int = 2**62) -> None:
         """Start without rows."""
-        self._age = age
+        self._age, self._most = age, most
         self._clock = -math.inf
         self._times: dict[int, int] = {}  # of rows that wait
         self._held: list[tuple[int, int]] = []
@@ -265,8 +277,11 @@ class TeachingByAge:
         if number not in self._times:
             return None
         del label
-        self._held.append((self._times.pop(number), number))
-        return self.advance(self._clock)
+        self._held = sorted([*self._held, (self._times.pop(number), number)])
+        due = self.advance(self._clock)
+        if len(self._held) > self._most:
+            due.append(self._held.pop(0)[1])
+        return due
 
     def expire(self, number: int) -> Taught:
         """Let a row wait no longer."""

@@ -21,11 +21,10 @@ using namespace nb::literals;
 namespace abers {
 namespace {
 
-using bindings::Column;
 using bindings::Read;
+using bindings::ReadIntegers;
+using bindings::ReadRows;
 using bindings::require;
-using Integers = Column<const std::int64_t>;
-using Rows = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Counts = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 using Group = std::tuple<double, double, double, double, double, double>;
 using Groups = std::tuple<double, std::vector<int>, std::vector<Group>, std::vector<Group>>;
@@ -87,9 +86,9 @@ Intervals intervals(const IntervalPeriod& one) {
 
 template <class Sums>
 nb::class_<Sums> bind_sums(nb::module_& m, const char* name) {
-  return nb::class_<Sums>(m, name)
-      .def("save", [](const Sums& sums) { return to_python(sums.save()); })
-      .def("load", [](Sums& sums, const nb::bytes& saved) { sums.load(view(saved)); }, "saved"_a);
+  nb::class_<Sums> type(m, name);
+  bind_saved(type);
+  return type;
 }
 
 template <class Made, class From, class F>
@@ -101,7 +100,7 @@ std::vector<Made> made(const std::vector<From>& points, const F& of) {
 
 // Rows of two classes: raw and served probabilities, and labels.
 void add(AnswerSums& sums, const Read& raw, const Read& served, const Read& labels,
-         const Integers& numbers, const Integers& times) {
+         const ReadIntegers& numbers, const ReadIntegers& times) {
   const std::size_t n = labels.size();
   require(sums.parts() == 1 && raw.size() == n && served.size() == n && numbers.size() == n &&
           times.size() == n);
@@ -124,8 +123,8 @@ void skip(AnswerSums& sums, const Read& raw, const Read& served) {
 }
 
 // Rows of inside, below and width of each level, error and distance.
-void add_intervals(IntervalSums& sums, const Rows& rows, const Integers& numbers,
-                   const Integers& times) {
+void add_intervals(IntervalSums& sums, const ReadRows& rows, const ReadIntegers& numbers,
+                   const ReadIntegers& times) {
   const std::size_t n = numbers.size(), k = sums.levels();
   require(rows.shape(0) == n && rows.shape(1) == 3 * k + 2 && times.size() == n);
   for (std::size_t i = 0; i < n; ++i) {

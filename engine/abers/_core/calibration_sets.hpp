@@ -1,8 +1,8 @@
 // The calibration sets of a protected calibrator: a single one, one for each of K folds, or one for
 // each class against the rest. See tests/oracles/calibration_sets.py.
 //
-// `given` is what the sets learn of an observation. `forecast` writes the ends of intervals, and
-// returns what the observation keeps.
+// `given` is what the sets learn of an observation. `merge` writes the ends of intervals and the
+// merged probabilities; `forecast` writes the ends, and returns what the observation keeps.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -23,6 +25,8 @@
 #include "methods.hpp"
 #include "model.hpp"
 #include "prefetch.hpp"
+#include "saved_bytes.hpp"
+#include "seal.hpp"
 #include "set_codec.hpp"
 
 namespace abers {
@@ -49,6 +53,24 @@ inline void fetch(const SharedSets& sets) {
   for (const SharedSet& one : sets) prefetch(*one);
 }
 
+// Appends each set under a seal.
+inline void append_sets(std::string& bytes, const SharedSets& sets) {
+  for (const SharedSet& set : sets) {
+    append_written(bytes,
+                   [&] { append_sealed(bytes, kSetMagic, [&] { bytes.append(save_set(*set)); }); });
+  }
+}
+
+// The sets that `append_sets` wrote, up to the end; all have one rule of forgetting.
+inline SharedSets take_sets(SavedReader& reader) {
+  SharedSets found;
+  while (!reader.done()) {
+    found.push_back(load_set(unsealed(kSetMagic, reader.piece())));
+    require_same_rule(*found.front(), *found.back());
+  }
+  return found;
+}
+
 inline SharedSet only(SharedSets sets) {
   require_saved(sets.size() == 1, "sets");
   return std::move(sets.front());
@@ -59,13 +81,12 @@ class OneSet {
   using Methods = abers::Methods;
   using Label = std::uint8_t;
   using Given = std::array<double, 1>;
-  static constexpr std::string_view kMagic = "abersPV\x01";
+  static constexpr std::string_view kMagic = "abersPV\x01", kMergeMagic = "abersVO\x01";
 
   explicit OneSet(SharedSet set) : set_(std::move(set)) {}
   explicit OneSet(SharedSets sets) : OneSet(only(std::move(sets))) {}
 
   OneSet fresh() const { return OneSet(SharedSet(set_->fresh())); }
-  CalibrationSet& set() const { return *set_; }
   SharedSets sets() const { return {set_}; }
   void fetch() const { prefetch(*set_); }
 
@@ -89,15 +110,18 @@ class OneSet {
     set_->learn(lesson.given[0], lesson.label != 0, lesson.weight, lesson.time);
   }
 
+  void merge(const ModelStep& step, double* out) const {
+    std::tie(out[0], out[1]) = set_->predict(score(step.scores[0]), step.weight, step.time);
+    out[2] = merged(out[0], out[1]);
+  }
+
   // `share` is the running share of label 1.
   Methods::Kept forecast(const Methods& methods, Scores scores, double share, const ModelStep& step,
                          double* out) const {
+    merge(step, out);
     const double given = score(step.scores[0]);
-    const auto [p0, p1] = set_->predict(given, step.weight, step.time);
-    out[0] = p0;
-    out[1] = p1;
     const double raw = clipped(scores == Scores::kAny ? share : probability(scores, given));
-    return methods.forecast(raw, drawn(merged(p0, p1), p1 - p0, raw));
+    return methods.forecast(raw, drawn(out[2], out[1] - out[0], raw));
   }
 
   static double* served(double* out) { return out + 2; }
@@ -112,7 +136,7 @@ class FoldSets {
   using Methods = abers::Methods;
   using Label = std::uint8_t;
   using Given = std::array<double, 2>;  // score and fold
-  static constexpr std::string_view kMagic = "abersPC\x01";
+  static constexpr std::string_view kMagic = "abersPC\x01", kMergeMagic = "abersCO\x01";
 
   explicit FoldSets(SharedSets sets) : sets_(std::move(sets)), room_(2 * sets_.size()) {
     require_saved(sets_.size() > 1, "folds");
@@ -160,9 +184,8 @@ class FoldSets {
     sets_[at]->learn(lesson.given[0], lesson.label != 0, lesson.weight, lesson.time);
   }
 
-  // Ends and merge are those of `CrossInterval`, but for last digits.
-  Methods::Kept forecast(const Methods& methods, Scores scores, double share, const ModelStep& step,
-                         double* out) const {
+  // Ends and merge are those of `CrossInterval`.
+  void merge(const ModelStep& step, double* out) const {
     const std::size_t n = sets_.size();
     double* const zeros = room_.data();
     double* const ones = zeros + n;
@@ -174,10 +197,14 @@ class FoldSets {
     const double for_0 = elementary::geometric_mean(zeros, n, 1);
     const double for_1 = elementary::geometric_mean(ones, n, 1);
     std::tie(out[0], out[1]) = std::minmax(1.0 - for_0, for_1);
-    const double merge =
-        std::min(std::max(for_1 / (for_0 + for_1), kLeastMerged), 1.0 - kLeastMerged);
+    out[2] = inside(for_1 / (for_0 + for_1));
+  }
+
+  Methods::Kept forecast(const Methods& methods, Scores scores, double share, const ModelStep& step,
+                         double* out) const {
+    merge(step, out);
     const double raw = clipped(scores == Scores::kAny ? share : median(scores, step.scores));
-    return methods.forecast(raw, drawn(merge, out[1] - out[0], raw));
+    return methods.forecast(raw, drawn(out[2], out[1] - out[0], raw));
   }
 
   static double* served(double* out) { return out + 2; }
@@ -207,7 +234,7 @@ class ClassSets {
   using Methods = ClassMethods;
   using Label = std::uint32_t;
   using Given = std::vector<double>;
-  static constexpr std::string_view kMagic = "abersPN\x01";
+  static constexpr std::string_view kMagic = "abersPN\x01", kMergeMagic = "abersRO\x01";
 
   explicit ClassSets(SharedSets sets) : sets_(std::move(sets)) {
     require_saved(sets_.size() > 1, "classes");
@@ -245,20 +272,26 @@ class ClassSets {
     }
   }
 
+  // Those of `OneVsRest`.
+  void merge(const ModelStep& step, double* out) const {
+    const std::size_t n = classes();
+    each(step, out);
+    const double total = std::accumulate(out, out + n, 0.0);
+    for (std::size_t c = 0; c < n; ++c) out[c] /= total;
+  }
+
   Methods::Kept forecast(const Methods& methods, Scores, double, const ModelStep& step,
                          double* out) const {
     const std::size_t n = classes();
-    double* const low = out + n;
-    double* const high = low + n;
+    each(step, out);
+    const double* const low = out + n;
+    const double* const high = low + n;
     Methods::Kept kept = methods.blank();
     double* const raw = kept.data();
     double* const calibrated = raw + n;
     std::copy_n(step.scores, n, raw);
     make_vector(raw, n);
-    for (std::size_t c = 0; c < n; ++c) {
-      std::tie(low[c], high[c]) = sets_[c]->predict(score(step.scores[c]), step.weight, step.time);
-      calibrated[c] = drawn(merged(low[c], high[c]), high[c] - low[c], raw[c]);
-    }
+    for (std::size_t c = 0; c < n; ++c) calibrated[c] = drawn(out[c], high[c] - low[c], raw[c]);
     make_vector(calibrated, n);
     methods.forecast(kept);
     return kept;
@@ -273,6 +306,17 @@ class ClassSets {
   }
 
  private:
+  // Writes what the set of each class says by itself: merged, then the lower and the upper ends.
+  void each(const ModelStep& step, double* out) const {
+    const std::size_t n = classes();
+    double* const low = out + n;
+    double* const high = low + n;
+    for (std::size_t c = 0; c < n; ++c) {
+      std::tie(low[c], high[c]) = sets_[c]->predict(score(step.scores[c]), step.weight, step.time);
+      out[c] = merged(low[c], high[c]);
+    }
+  }
+
   void require_alike(const CalibrationSet& set) const {
     const CalibrationSet& first = *sets_.front();
     require_same_rule(first, set);

@@ -49,6 +49,8 @@ class ClassDelays {
   static constexpr std::int64_t kRenewed = 16;         // labels after which the quantile is
   static constexpr std::uint64_t kMostCounted = 2 * kHalved * std::uint64_t{kOneLabel};
 
+  static constexpr std::int64_t kLongest = std::int64_t{1} << 32;  // no quantile is longer
+
   std::int64_t labels() const { return labels_; }
 
   void add(std::int64_t delay) {

@@ -182,12 +182,8 @@ class ClassMethods {
   template <class Visit>
   void visit(const Visit& visit) {
     for (FixedShare& share : shares_) visit_all(share.weights(), visit);
-    visit_all(scores_.line, visit);
-    visit_all(scores_.curvature, visit);
-    for (Stack& one : stacks_) {
-      visit_all(one.line, visit);
-      visit_all(one.curvature, visit);
-    }
+    scores_.visit(visit);
+    for (Stack& one : stacks_) one.visit(visit);
     for (auto* const averages : {&errors_, &labels_, &seen_}) {
       for (Average& one : *averages) visit_all(one, visit);
     }
@@ -198,13 +194,8 @@ class ClassMethods {
   using Stack = SoftmaxStack<kFeatures>;
   static constexpr std::array<double, 2> kRates{0.1, 0.01};
 
-  template <class Doubles, class Visit>
-  static void visit_all(Doubles&& values, const Visit& visit) {
-    for (double& one : values) visit(one);
-  }
-
   static void move(double& average, double rate, double value) {
-    average += rate * (value - average);
+    average = moved(average, rate, value);
   }
 
   ClassFeatures features_of(const Kept& kept) const {

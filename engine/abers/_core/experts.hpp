@@ -137,6 +137,16 @@ inline void scale(double* weights, std::size_t n) {
   for (std::size_t k = 0; k < n; ++k) weights[k] = std::max(weights[k] * factor, kFloor);
 }
 
+// An average that moves to a value at a rate.
+inline double moved(double average, double rate, double value) {
+  return average + rate * (value - average);
+}
+
+template <class Doubles, class Visit>
+void visit_all(Doubles&& values, const Visit& visit) {
+  for (double& one : values) visit(one);
+}
+
 inline double of_label(double p, bool label) { return label ? p : 1.0 - p; }
 
 // Mean of forecasts by weight; there are `rows` sets in turn; of equal forecasts, their

@@ -165,19 +165,13 @@ class Methods {
   // averages.
   template <class Visit>
   void visit(const Visit& visit) {
-    for (double& one : jumper_.weights) visit(one);
-    for (FixedShare& share : shares_) {
-      for (double& one : share.weights()) visit(one);
-    }
-    visit_stack(platt_, visit);
-    visit_stack(scores_, visit);
-    for (Stack& one : stacks_) visit_stack(one, visit);
-    for (auto* const averages : {&labels_, &errors_, &scores_seen_}) {
-      for (double& one : *averages) visit(one);
-    }
-    for (auto* const averages : {&came_, &said_}) {
-      for (double& one : *averages) visit(one);
-    }
+    visit_all(jumper_.weights, visit);
+    for (FixedShare& share : shares_) visit_all(share.weights(), visit);
+    platt_.visit(visit);
+    scores_.visit(visit);
+    for (Stack& one : stacks_) one.visit(visit);
+    for (auto* const averages : {&labels_, &errors_, &scores_seen_}) visit_all(*averages, visit);
+    for (auto* const averages : {&came_, &said_}) visit_all(*averages, visit);
     visit(positives_);
   }
   static constexpr std::size_t kWeights =
@@ -190,9 +184,6 @@ class Methods {
 
   static constexpr double kFar = 8.0;  // log odds in features
   static constexpr std::array<double, 3> kRates{0.5, 0.1, 0.01};
-  static double moved(double average, double rate, double value) {
-    return average + rate * (value - average);
-  }
 
   static double near(double x) { return std::clamp(x, -kFar, kFar); }
 
@@ -214,12 +205,6 @@ class Methods {
             scores_seen_[1],
             scores_seen_[2],
             scores_seen_[0]};
-  }
-
-  template <std::size_t D, class Visit>
-  static void visit_stack(NewtonStack<D>& stack, const Visit& visit) {
-    for (double& one : stack.line) visit(one);
-    for (double& one : stack.curvature) visit(one);
   }
 
   Jumper jumper_;

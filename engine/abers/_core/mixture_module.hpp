@@ -24,16 +24,6 @@ using namespace nb::literals;
 
 template <std::size_t n>
 using Given = nb::ndarray<const double, nb::numpy, nb::ndim<n>, nb::c_contig, nb::device::cpu>;
-using Kinds = Column<const std::uint8_t>;
-using Numbers = Column<const std::int64_t>;
-using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Floats = Column<double>;
-using Integers = Column<std::int64_t>;
-
-template <class T>
-std::span<const T> view(const Column<const T>& column) {
-  return {column.data(), column.size()};
-}
 
 // Binds what every mixture has that keeps lanes.
 template <class M>

@@ -27,10 +27,13 @@ struct ModelStep {
 
 inline constexpr double kLeastMerged = 0x1p-53;
 
-// The probability that is minimax for log loss in an interval.
-inline double merged(double p0, double p1) {
-  return std::min(std::max(p1 / (1.0 - p0 + p1), kLeastMerged), 1.0 - kLeastMerged);
+// So that no log loss is infinite.
+inline double inside(double merge) {
+  return std::min(std::max(merge, kLeastMerged), 1.0 - kLeastMerged);
 }
+
+// The probability that is minimax for log loss in an interval.
+inline double merged(double p0, double p1) { return inside(p1 / (1.0 - p0 + p1)); }
 
 // Written where something is predicted.
 struct ModelForecast {

@@ -13,103 +13,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "calibration_set.hpp"
-#include "calibration_sets.hpp"
 #include "model.hpp"
-#include "ordered_set_codec.hpp"
-#include "prefetch.hpp"
 #include "seal.hpp"
-#include "set_codec.hpp"
 #include "step.hpp"
-#include "teaching_order.hpp"
 
 namespace abers {
-
-// A calibration set by itself, which gives intervals. Observations have numbers, which ascend.
-class VennAbersModel final : public Model {
- public:
-  explicit VennAbersModel(std::shared_ptr<CalibrationSet> set, Teaching order = TeachingOrder())
-      : learner_(OneSet(std::move(set)), std::move(order)) {}
-
-  std::size_t score_width() const override { return OneSet::score_width(); }
-  std::size_t forecast_width() const override { return OneSet::forecast_width(); }
-  std::size_t classes() const override { return OneSet::classes(); }
-
-  std::int64_t size() const override { return set().size(); }
-  std::int64_t total() const override { return learner_.total(); }
-  std::int64_t last() const override { return last_number(learner_.order()); }
-
-  bool step(const ModelStep& step, ModelForecast& out) override {
-    const auto taught = [](const Learner::Lesson&) {};
-    switch (step.kind) {
-      case kPredict:
-        learner_.advance(step.clock, taught);
-        out.labels = size();
-        forecast(step, out.values);
-        if (step.number >= 0) learner_.predict(step.number, step.moment, taught);
-        return true;
-      case kLearn:
-        if (!learner_.takes(step)) return false;
-        if (learner_.waits(step.number)) {
-          learner_.label(step.number, learner_.lesson(step, {}), taught);
-        } else {
-          learner_.learn(step);
-        }
-        learner_.advance(step.clock, taught);  // labels of one moment in the order of observations
-        return true;
-      case kExpire:
-        learner_.advance(step.clock, taught);
-        learner_.expire(step.number, taught);
-        return true;
-      default:
-        throw std::invalid_argument("nothing is removed");
-    }
-  }
-
-  void fetch() const override { prefetch(*this); }
-  void fetch_parts() const override { learner_.sets().fetch(); }
-
-  std::unique_ptr<Model> fresh() const override {
-    return std::make_unique<VennAbersModel>(set().fresh(), abers::fresh(learner_.order()));
-  }
-
-  std::string_view magic() const override { return "abersVO\x01"; }
-
-  void save(std::string& bytes) override {
-    append_written(bytes, [&] { save_order(bytes, learner_); });
-    append_written(
-        bytes, [&] { append_sealed(bytes, kSetMagic, [&] { bytes.append(save_set(set())); }); });
-  }
-
-  void load(std::string_view payload) override {
-    SavedReader reader(payload);
-    const std::string_view order = reader.piece();
-    std::shared_ptr<CalibrationSet> set = load_set(unsealed(kSetMagic, reader.piece()));
-    require_saved(reader.done(), "form");
-    require_same_rule(this->set(), *set);
-    Learner loaded(OneSet(std::move(set)), abers::fresh(learner_.order()));
-    load_order(loaded, order, {}, [](const Nothing&) {});
-    learner_ = std::move(loaded);
-  }
-
- private:
-  using Learner = OrderedSet<OneSet, Nothing>;
-
-  CalibrationSet& set() const { return learner_.sets().set(); }
-
-  void forecast(const ModelStep& step, double* out) const {
-    const auto [p0, p1] = set().predict(score(step.scores[0]), step.weight, step.time);
-    out[0] = p0;
-    out[1] = p1;
-    out[2] = merged(p0, p1);
-  }
-
-  Learner learner_;
-};
 
 // Columns of a batch, a row a step.
 struct ModelColumns {

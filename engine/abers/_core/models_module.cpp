@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "columns_module.hpp"
+#include "merge.hpp"
 #include "models.hpp"
 #include "saved_module.hpp"
 
@@ -29,21 +30,17 @@ using namespace nb::literals;
 namespace abers {
 namespace {
 
-using bindings::Column;
-using Bytes = Column<const std::uint8_t>;
+using bindings::Integers;
 using bindings::Read;
-using Integers = Column<const std::int64_t>;
-using Floats = Column<double>;
-template <class T>
-using Table = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-std::span<const std::int64_t> view(const Integers& column) {
-  return {column.data(), column.size()};
-}
+using bindings::ReadBytes;
+using bindings::ReadIntegers;
+using bindings::ReadRows;
+using bindings::Rows;
+using bindings::view;
 
 // Every row that `order` names is one of `rows`, and the offsets part it.
-void require_groups(std::size_t models, std::size_t rows, const Integers& order,
-                    const Integers& offsets) {
+void require_groups(std::size_t models, std::size_t rows, const ReadIntegers& order,
+                    const ReadIntegers& offsets) {
   const auto none = static_cast<std::int64_t>(rows);
   const auto some = static_cast<std::int64_t>(order.size());
   bool sound =
@@ -56,7 +53,7 @@ void require_groups(std::size_t models, std::size_t rows, const Integers& order,
 }
 
 // Every label is the number of a class.
-void require_labels(const Model& model, const Bytes& kinds, const Read& labels) {
+void require_labels(const Model& model, const ReadBytes& kinds, const Read& labels) {
   const auto classes = static_cast<double>(model.classes());
   for (std::size_t row = 0; row < kinds.size(); ++row) {
     const double label = labels.data()[row];
@@ -65,13 +62,14 @@ void require_labels(const Model& model, const Bytes& kinds, const Read& labels) 
   }
 }
 
-std::optional<Refused> run(const std::vector<Model*>& models, const Integers& order,
-                           const Integers& offsets, const Bytes& kinds,
-                           const Table<const double>& scores, const Read& labels,
-                           const std::optional<Read>& times, const std::optional<Integers>& numbers,
-                           const std::optional<Integers>& moments,
-                           const std::optional<Integers>& clocks, const Table<double>& out,
-                           const Column<std::int64_t>& sizes) {
+std::optional<Refused> run(const std::vector<Model*>& models, const ReadIntegers& order,
+                           const ReadIntegers& offsets, const ReadBytes& kinds,
+                           const ReadRows& scores, const Read& labels,
+                           const std::optional<Read>& times,
+                           const std::optional<ReadIntegers>& numbers,
+                           const std::optional<ReadIntegers>& moments,
+                           const std::optional<ReadIntegers>& clocks, const Rows& out,
+                           const Integers& sizes) {
   const std::size_t n = kinds.size();
   for (const std::size_t length :
        {scores.shape(0), labels.size(), times ? times->size() : n, numbers ? numbers->size() : n,
@@ -158,6 +156,22 @@ nb::typed<nb::list, Model> load(const Model& empty, const Blobs& blobs) {
   return found;
 }
 
+// Binds what makes a merged calibrator from its sets.
+template <class Sets, class Held>
+void bind_merge(nb::module_& module, const char* name) {
+  using M = Merge<Sets>;
+  nb::class_<M, Model>(module, name)
+      .def(
+          "__init__",
+          [](M* self, Held held, std::int64_t wait, std::int64_t age, std::int64_t room) {
+            Sets sets(std::move(held));
+            Teaching order = teaching({wait, age, room}, sets.classes(), sets.blank(), Nothing{});
+            new (self) M(std::move(sets), std::move(order));
+          },
+          "held"_a, "wait"_a = std::int64_t{0}, "age"_a = std::int64_t{-1},
+          "room"_a = std::int64_t{-1});
+}
+
 }  // namespace
 
 void bind_models(nb::module_& module) {
@@ -174,14 +188,9 @@ void bind_models(nb::module_& module) {
         model.save(bytes);
         return to_python(bytes);
       });
-  nb::class_<VennAbersModel, Model>(module, "VennAbersModel")
-      .def(
-          "__init__",
-          [](VennAbersModel* self, std::shared_ptr<CalibrationSet> held, std::int64_t wait,
-             std::int64_t age) {
-            new (self) VennAbersModel(std::move(held), teaching(wait, age, 2));
-          },
-          "held"_a, "wait"_a = std::int64_t{0}, "age"_a = std::int64_t{-1});
+  bind_merge<OneSet, SharedSet>(module, "Merge");
+  bind_merge<FoldSets, SharedSets>(module, "FoldMerge");
+  bind_merge<ClassSets, SharedSets>(module, "ClassMerge");
   module.def("run_models", &run, "models"_a, "order"_a, "offsets"_a, "kinds"_a, "scores"_a,
              "labels"_a, "times"_a.none(), "numbers"_a.none(), "moments"_a.none(),
              "clocks"_a.none(), "out"_a, "sizes"_a);

@@ -28,13 +28,12 @@ using namespace nb::literals;
 namespace abers {
 namespace {
 
-using bindings::Column;
+using bindings::Floats;
+using bindings::Integers;
 using bindings::Read;
+using bindings::ReadIntegers;
+using bindings::ReadRows;
 using bindings::require;
-using Counts = Column<const std::int64_t>;
-using Floats = Column<double>;
-using Integers = Column<std::int64_t>;
-using Rows = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Scores
 
@@ -44,7 +43,7 @@ double added(double total, const Read& terms) {
 }
 
 void add_losses(LossDifference& losses, const Read& first, const Read& second, const Read& labels,
-                const Counts& times) {
+                const ReadIntegers& times) {
   const std::size_t n = labels.size();
   require(first.size() == n && second.size() == n && times.size() == n);
   for (std::size_t i = 0; i < n; ++i) {
@@ -54,7 +53,7 @@ void add_losses(LossDifference& losses, const Read& first, const Read& second, c
 
 // Bets
 
-void bet_on_bins(const Rows& shares, const Read& null, const Read& prior, const Floats& counts,
+void bet_on_bins(const ReadRows& shares, const Read& null, const Read& prior, const Floats& counts,
                  double forget, const Floats& factors, bool capped) {
   const std::size_t n = shares.shape(0), bins = shares.shape(1);
   require(bins > 0 && null.size() == bins && prior.size() == bins && counts.size() == bins &&
@@ -114,7 +113,8 @@ bool falls(const Pool& left, const Pool& right) {
          static_cast<int128>(right.positives) * left.count;
 }
 
-std::size_t pooled(const Counts& counts, const Counts& positives, const Integers& ends) {
+std::size_t pooled(const ReadIntegers& counts, const ReadIntegers& positives,
+                   const Integers& ends) {
   const std::size_t n = counts.size();
   require(positives.size() == n && ends.size() == n);
   std::vector<Pool> pools;  // of the groups read so far, their shares strictly increasing

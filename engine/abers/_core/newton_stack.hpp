@@ -25,14 +25,43 @@ struct StackPrior {
   bool reverts = false;            // whether forgetting draws the line back to theta_0
 };
 
+// A line, and one triangle of a symmetric matrix, row by row from its diagonal.
 template <std::size_t D>
-class NewtonStack {
- public:
-  using Prior = StackPrior<D>;
+struct FittedLine {
   using Features = std::array<double, D>;
   static constexpr std::size_t kTriangle = D * (D + 1) / 2;
 
-  explicit NewtonStack(const Prior& prior) : line(prior.line) { begin(prior); }
+  Features line;
+  std::array<double, kTriangle> curvature;
+
+  template <class Visit>
+  void visit(const Visit& visit) {
+    visit_all(line, visit);
+    visit_all(curvature, visit);
+  }
+
+ protected:
+  explicit FittedLine(const Features& first) : line(first) {}
+
+  // Where column 0 of a row would be.
+  static constexpr std::size_t start(std::size_t row) { return row * D - row * (row + 1) / 2; }
+
+  // Makes the matrix a diagonal one, with `at(a)` in row a.
+  template <class At>
+  void set_diagonal(const At& at) {
+    curvature.fill(0.0);
+    for (std::size_t a = 0; a < D; ++a) curvature[start(a) + a] = at(a);
+  }
+};
+
+template <std::size_t D>
+class NewtonStack : public FittedLine<D> {
+ public:
+  using Prior = StackPrior<D>;
+  using typename FittedLine<D>::Features;
+  using FittedLine<D>::line, FittedLine<D>::curvature;
+
+  explicit NewtonStack(const Prior& prior) : FittedLine<D>(prior.line) { begin(prior); }
 
   double forecast(const Features& f) const { return clipped(probability(f)); }
 
@@ -58,10 +87,9 @@ class NewtonStack {
     for (std::size_t a = 0; a < D; ++a) line[a] += g[a] * error;
   }
 
-  std::array<double, D> line;
-  std::array<double, kTriangle> curvature;
-
  private:
+  using FittedLine<D>::start;
+
   static constexpr double kFlat = 0.001;     // least curvature of the loss
   static constexpr double kSteepest = 35.0;  // log odds
 
@@ -74,12 +102,8 @@ class NewtonStack {
     }(std::make_index_sequence<D>());
   }
 
-  // Where column 0 of a row would be.
-  static constexpr std::size_t start(std::size_t row) { return row * D - row * (row + 1) / 2; }
-
   void begin(const Prior& prior) {
-    curvature.fill(0.0);
-    for (std::size_t a = 0; a < D; ++a) curvature[start(a) + a] = prior.variance[a];
+    this->set_diagonal([&](std::size_t a) { return prior.variance[a]; });
   }
 
   double probability(const Features& f) const {

@@ -1,16 +1,18 @@
 // Calibration sets that are taught in an order of their own; see
-// tests/oracles/ordered_venn_abers.py.
+// tests/oracles/ordered_calibrator.py.
 //
 // Invariant: `held_` has the labels that came and are not taught yet, and `held_weight_` the sum of
 // their weights. The sets take all of these: that is asked when they come.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "arithmetic.hpp"
 #include "lanes.hpp"
@@ -22,12 +24,14 @@ namespace abers {
 
 using Teaching = std::variant<TeachingOrder, TeachingByAge>;
 
-// The order of teaching until labels of two classes came by their `wait` in predictions, or where
-// `age` is 0 or more when observations are so old.
-inline Teaching teaching(std::int64_t wait, std::int64_t age, std::size_t classes) {
-  if (age < 0) return TeachingOrder(wait, classes);
-  return TeachingByAge(age);
-}
+// How a model is taught: until labels of two classes came by their `wait` in predictions, or where
+// `age` is 0 or more when observations are so old. Labels that wait take at most `room` bytes
+// where that is 0 or more.
+struct TeachingOptions {
+  std::int64_t wait;
+  std::int64_t age;
+  std::int64_t room;
+};
 
 // The number of the last row that was predicted, -1 if none was.
 inline std::int64_t last_number(const Teaching& teaching) {
@@ -48,6 +52,27 @@ struct Lesson {
   double time = std::nan("");  // NaN for none
   Kept kept{};
 };
+
+// Bytes that values take besides their object.
+template <std::size_t n>
+std::size_t apart(const std::array<double, n>&) {
+  return 0;
+}
+inline std::size_t apart(const std::vector<double>& values) {
+  return (values.size() + 2) * sizeof(double);
+}
+
+// The order of teaching for labels with so much given and kept.
+template <class Given, class Kept>
+Teaching teaching(const TeachingOptions& options, std::size_t classes, const Given& given,
+                  const Kept& kept) {
+  constexpr std::size_t row = 64;  // of the order, and what a map takes
+  const std::size_t label = sizeof(Lesson<Given, Kept>) + row + apart(given) + apart(kept);
+  const auto room = static_cast<std::size_t>(options.room);
+  const std::size_t most = options.room < 0 ? kAnyNumber : room / label;
+  if (options.age < 0) return TeachingOrder(options.wait, classes, most);
+  return TeachingByAge(options.age, most);
+}
 
 // `Sets` say what of the scores they learn, and learn that; see calibration_sets.hpp.
 template <class Sets, class Kept>

@@ -128,11 +128,6 @@ class CdfSolver {
     return side == kLeft ? at_high.p0 : at_low.p1.complement();
   }
 
-  std::size_t bytes() const {
-    return items_[kLeft].bytes() + items_[kRight].bytes() + steps_.capacity() * sizeof(CdfStep) +
-           spans_.capacity() * sizeof(Span);
-  }
-
  private:
   enum Half : std::uint8_t { kBelow = 0, kAbove = 1 };
 

@@ -101,8 +101,6 @@ class Items {
     keep(now);
   }
 
-  std::size_t bytes() const { return items_.capacity() * sizeof(Item<A>); }
-
  private:
   struct Reading {
     double score = 0;        // of the group that is read

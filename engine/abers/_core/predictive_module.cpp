@@ -20,9 +20,9 @@ namespace {
 
 using bindings::Column;
 using bindings::require;
-using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using bindings::Rows;
 using Quantiles = nb::ndarray<double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-using Answer = nb::typed<nb::tuple, double, double, Table>;
+using Answer = nb::typed<nb::tuple, double, double, Rows>;
 using Labelled = PredictiveSet::Labelled;
 
 // The smallest and the largest label, and a row each of thresholds, lower and upper CDF.
@@ -37,7 +37,7 @@ Answer answer(const Prediction& prediction) {
   double* data = table.get();
   const nb::capsule owner(table.release(),
                           [](void* p) noexcept { delete[] static_cast<double*>(p); });
-  return nb::make_tuple(prediction.smallest, prediction.largest, Table(data, {3, n}, owner));
+  return nb::make_tuple(prediction.smallest, prediction.largest, Rows(data, {3, n}, owner));
 }
 
 nb::typed<nb::list, Answer> predict_many(PredictiveSet& set, const Column<const double>& scores,

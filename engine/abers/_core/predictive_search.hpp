@@ -57,11 +57,6 @@ class CdfSearch {
     return steps_;
   }
 
-  std::size_t bytes() const {
-    return solver_.bytes() + steps_.capacity() * sizeof(CdfStep) +
-           needs_.capacity() * sizeof(Near) + estimates_.capacity() * sizeof(double);
-  }
-
  private:
   using Solver = CdfSolver<A>;
   using Span = typename Solver::Span;
@@ -316,5 +311,12 @@ class CdfSearch {
   std::vector<CdfStep> steps_;
   Solver solver_;
 };
+
+// A search needs room for a query alone, so all sets share those of a thread.
+template <class A>
+CdfSearch<A>& search_of_thread() {
+  static thread_local CdfSearch<A> search;
+  return search;
+}
 
 }  // namespace abers

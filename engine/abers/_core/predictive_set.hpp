@@ -174,7 +174,7 @@ class PredictiveSet {
 
   std::size_t bytes() const {
     return sizeof(*this) + buffer_.bytes() + arrivals_.size() * sizeof(Labelled) +
-           ages_.capacity() * sizeof(Labelled) + counted_.bytes() + weighted_.bytes();
+           ages_.capacity() * sizeof(Labelled);
   }
 
  private:
@@ -257,8 +257,8 @@ class PredictiveSet {
       const double when = std::isnan(time) ? newest_ : time;
       weight = std::max<std::int64_t>(1, decayed(kOne, when, half_life_, exponent_));
     }
-    return counts() ? solve(counted_, score, now, 1, levels, count)
-                    : solve(weighted_, score, now, weight, levels, count);
+    return counts() ? solve<Counted>(score, now, 1, levels, count)
+                    : solve<Weighted>(score, now, weight, levels, count);
   }
 
   // Moves all weights to the scale at which a query sees them.
@@ -268,9 +268,11 @@ class PredictiveSet {
     buffer_.for_each([&](BufferEntry& entry) { entry.seen = seen(entry); });
   }
 
+  // What it returns lasts until the next search of the thread.
   template <class A>
-  const std::vector<CdfStep>& solve(CdfSearch<A>& search, double score, double now,
-                                    std::int64_t weight, const double* levels, std::size_t count) {
+  const std::vector<CdfStep>& solve(double score, double now, std::int64_t weight,
+                                    const double* levels, std::size_t count) {
+    CdfSearch<A>& search = search_of_thread<A>();
     const double horizon = lifetime_ > 0 ? now - lifetime_ : 0;
     std::tie(smallest_, largest_) = buffer_.outline(horizon);
     if (smallest_ <= largest_) {
@@ -294,8 +296,6 @@ class PredictiveSet {
   PredictiveBuffer buffer_;
   std::deque<Labelled> arrivals_;  // with a window, oldest first
   std::vector<Labelled> ages_;     // with a lifetime, a heap, the oldest in front
-  CdfSearch<Counted> counted_;
-  CdfSearch<Weighted> weighted_;
 };
 
 }  // namespace abers

@@ -13,7 +13,6 @@
 #include "mixture_codec.hpp"
 #include "ordered_set_codec.hpp"
 #include "protection.hpp"
-#include "seal.hpp"
 #include "set_codec.hpp"
 
 namespace abers {
@@ -94,10 +93,7 @@ void Protection<Sets>::save(std::string& bytes) {
   bytes.reserve(bytes.size() + mixture_.lanes().size() * lane + learner_.held().size() * lesson +
                 labels * label + rest);
   save_head(bytes);
-  for (const SharedSet& set : sets().sets()) {
-    append_written(bytes,
-                   [&] { append_sealed(bytes, kSetMagic, [&] { bytes.append(save_set(*set)); }); });
-  }
+  append_sets(bytes, sets().sets());
 }
 
 // The calibrator that `save` wrote, of any options but for the order of teaching, which is given
@@ -110,12 +106,7 @@ std::unique_ptr<Protection<Sets>> Protection<Sets>::loaded(std::string_view payl
   MixturePieces pieces;
   for (std::string_view& one : pieces) one = reader.piece();
   const std::string_view order = reader.piece();
-  SharedSets held;
-  while (!reader.done()) {
-    held.push_back(load_set(unsealed(kSetMagic, reader.piece())));
-    require_same_rule(*held.front(), *held.back());
-  }
-  Sets sets(std::move(held));
+  Sets sets(take_sets(reader));
   if (!empty) empty = TeachingOrder(0, sets.classes());
   auto found = std::make_unique<Protection>(std::move(sets), static_cast<Scores>(header.scores),
                                             header.raw_weight, std::move(*empty));

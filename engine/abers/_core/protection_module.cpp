@@ -30,10 +30,11 @@ namespace {
 
 using bindings::Column;
 using bindings::Given;
-using bindings::Table;
-using Bytes = bindings::Kinds;
+using bindings::ReadBytes;
+using bindings::ReadIntegers;
+using bindings::Rows;
 using Times = std::optional<bindings::Read>;
-using Numbers = std::optional<bindings::Numbers>;
+using Numbers = std::optional<ReadIntegers>;
 using Row = std::vector<double>;
 
 template <class T, class U>
@@ -55,9 +56,9 @@ void require_label(const Model& model, std::int64_t label) {
 
 // Steps done until one was refused; all of them if none was. Rows of `out` are of NaN where nothing
 // is predicted.
-std::size_t run(Model& model, const Bytes& kinds, const Given<2>& scores,
-                const bindings::Numbers& labels, const Numbers& weights, const Times& times,
-                const Numbers& numbers, const Table& out,
+std::size_t run(Model& model, const ReadBytes& kinds, const Given<2>& scores,
+                const ReadIntegers& labels, const Numbers& weights, const Times& times,
+                const Numbers& numbers, const Rows& out,
                 const std::optional<Column<std::int64_t>>& held) {
   const std::size_t n = kinds.size();
   require_length(
@@ -133,14 +134,15 @@ nb::class_<Protection<Sets>, Model> bind(nb::module_& module, const char* name) 
   type.def(
           "__init__",
           [](P* self, Held held, unsigned scores, double raw_weight, std::int64_t wait,
-             std::int64_t age) {
+             std::int64_t age, std::int64_t room) {
             Sets sets(std::move(held));
-            Teaching order = teaching(wait, age, sets.classes());
+            Teaching order =
+                teaching({wait, age, room}, sets.classes(), sets.blank(), sets.methods().blank());
             new (self)
                 P(std::move(sets), static_cast<Scores>(scores), raw_weight, std::move(order));
           },
           "held"_a, "scores"_a = 0, "raw_weight"_a = 0.25, "wait"_a = std::int64_t{0},
-          "age"_a = std::int64_t{-1})
+          "age"_a = std::int64_t{-1}, "room"_a = std::int64_t{-1})
       .def_prop_ro("mixture", &P::mixture, nb::rv_policy::reference_internal)
       .def_prop_ro("scores", [](const P& one) { return static_cast<int>(one.scores()); })
       .def_prop_ro("raw_weight", &P::raw_weight)

@@ -28,9 +28,9 @@ namespace {
 
 using bindings::Column;
 using bindings::Read;
+using bindings::ReadBytes;
+using bindings::ReadIntegers;
 using bindings::require;
-using Integers = Column<const std::int64_t>;
-using Flags = Column<const std::uint8_t>;
 
 bool is_scored(double forecast, double label) {
   return forecast >= 0.0 && forecast <= 1.0 && (label == 0.0 || label == 1.0);
@@ -105,11 +105,11 @@ ClosedWindow closed(std::size_t model, const Watched& one) {
 // Scores the rows of each model, order[offsets[g]] to order[offsets[g + 1] - 1]; returns the
 // windows that ended, in their order.
 std::vector<ClosedWindow> score_rows(const std::vector<WatchedModel*>& models,
-                                     const Integers& order, const Integers& offsets,
+                                     const ReadIntegers& order, const ReadIntegers& offsets,
                                      const Read& labels, const Read& served,
                                      const std::optional<Read>& scores, const Read& widths,
-                                     const std::optional<Flags>& is_outside,
-                                     const Integers& times) {
+                                     const std::optional<ReadBytes>& is_outside,
+                                     const ReadIntegers& times) {
   const std::size_t n = labels.size();
   require(offsets.size() == models.size() + 1);
   require(served.size() == n && widths.size() == n && times.size() == n);

@@ -41,13 +41,13 @@ struct ClassFeatures {
 };
 
 template <std::size_t D>
-class SoftmaxStack {
+class SoftmaxStack : public FittedLine<D> {
  public:
   using Prior = StackPrior<D>;
-  using Features = std::array<double, D>;
-  static constexpr std::size_t kTriangle = D * (D + 1) / 2;
+  using typename FittedLine<D>::Features;
+  using FittedLine<D>::line, FittedLine<D>::curvature;
 
-  explicit SoftmaxStack(const Prior& prior) : line(prior.line) { begin(prior); }
+  explicit SoftmaxStack(const Prior& prior) : FittedLine<D>(prior.line) { begin(prior); }
 
   // Writes the logarithms of the probabilities of the classes, but for a constant.
   void forecast(const ClassFeatures& f, double* z) const {
@@ -75,15 +75,11 @@ class SoftmaxStack {
     for (std::size_t a = 0; a < D; ++a) line[a] += step[a];
   }
 
-  std::array<double, D> line;
-  std::array<double, kTriangle> curvature;
-
  private:
-  static constexpr std::size_t start(std::size_t a) { return a * D - a * (a + 1) / 2; }
+  using FittedLine<D>::start;
 
   void begin(const Prior& prior) {
-    curvature.fill(0.0);
-    for (std::size_t a = 0; a < D; ++a) curvature[start(a) + a] = 1.0 / prior.variance[a];
+    this->set_diagonal([&](std::size_t a) { return 1.0 / prior.variance[a]; });
   }
 
   // Draws curvature and line to those of the prior, by as much as is forgotten.
@@ -109,7 +105,7 @@ class SoftmaxStack {
 
   // Divides by the curvature. False if rounding has made that none.
   bool solve(Features& x) const {
-    std::array<double, kTriangle> rest = curvature;
+    auto rest = curvature;
     for (std::size_t a = 0; a < D; ++a) {
       const double* const row = rest.data() + start(a);
       if (!(row[a] > 0.0)) return false;

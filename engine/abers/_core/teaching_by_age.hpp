@@ -26,7 +26,8 @@ class TeachingByAge {
  public:
   static constexpr std::int64_t kFar = std::int64_t{1} << 61;  // no time is so far from 0
 
-  explicit TeachingByAge(std::int64_t age) : age_(age) {
+  // At most `most` labels wait to be taught: beyond, the earliest are taught before their time.
+  explicit TeachingByAge(std::int64_t age, std::size_t most = kAnyNumber) : age_(age), most_(most) {
     if (age < 0 || age >= kFar) throw std::invalid_argument("the age must not be negative");
   }
 
@@ -51,6 +52,7 @@ class TeachingByAge {
       make_room(held_, 1);
       held_.push_back({rows_[at].time, number});
       std::push_heap(held_.begin(), held_.end(), std::greater<>());
+      if (held_.size() > most_) teach_earliest(due);
     }
     end(at);
     return true;
@@ -66,12 +68,7 @@ class TeachingByAge {
   // first. Labels of the same moment come before, so that all are taught in the order of rows.
   void advance(std::int64_t clock, Taught& due) {
     clock_ = std::max(clock_, clock);
-    while (!held_.empty() && old(held_.front().time)) {
-      make_room(due, 1);
-      due.push_back(held_.front().number);
-      std::pop_heap(held_.begin(), held_.end(), std::greater<>());
-      held_.pop_back();
-    }
+    while (!held_.empty() && old(held_.front().time)) teach_earliest(due);
     give_back(held_, held_.size());
   }
 
@@ -97,8 +94,8 @@ class TeachingByAge {
 
   std::int64_t last() const { return last_; }  // number of the last row, -1 before the first
 
-  // An empty one with the same age.
-  TeachingByAge fresh() const { return TeachingByAge(age_); }
+  // An empty one with the same options.
+  TeachingByAge fresh() const { return TeachingByAge(age_, most_); }
 
   std::size_t held() const { return held_.size(); }  // labels that came and are not taught yet
 
@@ -132,7 +129,7 @@ class TeachingByAge {
 
   // Takes over what `save` wrote for the same age.
   void load(std::string_view bytes) {
-    TeachingByAge loaded(age_);
+    TeachingByAge loaded = fresh();
     SavedReader saved(bytes);
     loaded.clock_ = saved.take<std::int64_t>();
     loaded.last_ = saved.take<std::int64_t>();
@@ -180,6 +177,13 @@ class TeachingByAge {
 
   bool old(std::int64_t time) const { return time + age_ <= clock_; }
 
+  void teach_earliest(Taught& due) {
+    make_room(due, 1);
+    due.push_back(held_.front().number);
+    std::pop_heap(held_.begin(), held_.end(), std::greater<>());
+    held_.pop_back();
+  }
+
   void end(std::size_t at) {
     rows_[at].time = Row::kDone;
     --alive_;
@@ -187,6 +191,7 @@ class TeachingByAge {
   }
 
   std::int64_t age_;
+  std::size_t most_;
   std::int64_t clock_ = std::numeric_limits<std::int64_t>::min();
   std::int64_t last_ = -1;  // number of the last row
   WaitingRows<Row> rows_;

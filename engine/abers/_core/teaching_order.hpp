@@ -6,12 +6,13 @@
 // cap, nearly the longest delay of any class, by what it takes to see that labels are missing.
 // A label of a passed row is taught at once. Where delays differ, but say nothing of labels, all
 // labels are taught as they come. While more labels than usual are missing, no row is passed that
-// is not very old, and the order is that of prediction.
+// is not very old, and the order is that of prediction. If more labels wait than may be kept, the
+// oldest rows are passed at any age.
 //
 // Invariants between two calls: all rows before `head_` but those that are passed are done with,
 // and the one at `head_` waits for its label; rows at positions below `noted_` were counted among
 // the notes, and `noting_` is the place of the first that was not; rows at positions below
-// `passed_` are passed, where passed_ <= noted_.
+// `passed_` are passed.
 #pragma once
 
 #include <algorithm>
@@ -35,12 +36,15 @@ namespace abers {
 // Rows that are taught, by number, in order.
 using Taught = std::vector<std::int64_t>;
 
+inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();  // of labels
+
 class TeachingOrder {
  public:
   static constexpr std::int64_t kWait = 4096;       // the cap until two classes came, by default
   static constexpr std::int64_t kOldest = 1 << 17;  // beyond which, or the wait, all are passed
   static constexpr std::int64_t kSettled = 8192;    // rows until it is known how many never come
   static constexpr std::int64_t kLabels = 50;       // of each class that came, before that order
+  static constexpr std::int64_t kNotes = 1 << 16;   // at most so many notes for a prediction
   // The order of arrival is for logarithms of delays with so large a deviation, with means so near
   // in deviations, and with variances so near in ratio. Equal delays gain nothing by it, and equal
   // means with unequal variances tell the label.
@@ -51,9 +55,11 @@ class TeachingOrder {
   static constexpr double kRareLabels = 5.0, kMostNotes = 256.0;
   static constexpr double kRarer = 1.0 / 3.0;  // share of that class until two came
 
-  // `wait` is the cap, in predictions, until labels of two classes came.
-  explicit TeachingOrder(std::int64_t wait = 0, std::size_t classes = 2)
-      : wait_(wait == 0 ? kWait : wait), delays_(classes) {
+  // `wait` is the cap, in predictions, until labels of two classes came; at most `most` labels wait
+  // to be taught.
+  explicit TeachingOrder(std::int64_t wait = 0, std::size_t classes = 2,
+                         std::size_t most = kAnyNumber)
+      : wait_(wait == 0 ? kWait : wait), most_(most), delays_(classes) {
     if (wait < 0) throw std::invalid_argument("the wait must not be negative");
     weigh();
   }
@@ -71,7 +77,8 @@ class TeachingOrder {
     ++alive_;
     ++predictions_;
     const bool before = stalled();
-    for (const std::int64_t older = predictions_ - 1 - cap(); noted_ < older; ++noted_) note();
+    const std::int64_t older = predictions_ - 1 - cap();  // not all at once where the cap fell
+    for (std::int64_t left = kNotes; left > 0 && noted_ < older; --left, ++noted_) note();
     const std::int64_t passed =
         stalled() ? std::min(noted_, oldest()) : noted_ - (before ? 0 : probation());
     passed_ = std::max(passed_, passed);
@@ -94,6 +101,10 @@ class TeachingOrder {
       ++held_;
     }
     teach(due);
+    while (held_ > most_) {
+      passed_ = rows_[head_].position() + 1;
+      teach(due);
+    }
     return true;
   }
 
@@ -139,8 +150,8 @@ class TeachingOrder {
 
   std::int64_t last() const { return last_; }  // number of the last row, -1 before the first
 
-  // An empty one with the same wait.
-  TeachingOrder fresh() const { return TeachingOrder(wait_, delays_.size()); }
+  // An empty one with the same options.
+  TeachingOrder fresh() const { return TeachingOrder(wait_, delays_.size(), most_); }
 
   std::size_t held() const { return held_; }  // labels that came and are not taught yet
 
@@ -175,7 +186,7 @@ class TeachingOrder {
     return bytes;
   }
 
-  // Takes over what `save` wrote for the same wait.
+  // Takes over what `save` wrote for the same options.
   void load(std::string_view bytes) {
     TeachingOrder loaded = fresh();
     SavedReader saved(bytes);
@@ -309,7 +320,12 @@ class TeachingOrder {
     for (const ClassDelays& one : delays_) labels += one.labels();
     require_saved(0 <= predictions_ && predictions_ <= kMaxCount, "count of predictions");
     require_saved(predictions_ == 0 ? last_ == -1 : predictions_ - 1 <= last_, "last number");
-    require_saved(0 <= passed_ && passed_ <= noted_ && noted_ <= predictions_, "passed rows");
+    for (const std::int64_t one : {passed_, noted_}) {
+      require_saved(0 <= one && one <= predictions_, "passed rows");
+    }
+    // No row is older than all caps there are, but for those of the last notes.
+    require_saved(predictions_ - noted_ - kNotes <= std::max(wait_, ClassDelays::kLongest),
+                  "notes on rows");
     bool blocked = false;  // by a row that waits, so that labels after it wait
     std::int64_t position = -1, gaps = 0, without = 0;
     for (const Row& row : rows_) {
@@ -336,6 +352,7 @@ class TeachingOrder {
   }
 
   std::int64_t wait_;
+  std::size_t most_;
   std::int64_t predictions_ = 0;
   std::int64_t last_ = -1;   // number of the last row
   std::int64_t noted_ = 0;   // positions below were noted

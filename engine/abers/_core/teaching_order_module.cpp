@@ -17,6 +17,8 @@ using namespace nb::literals;
 namespace abers {
 namespace {
 
+using Most = std::optional<std::size_t>;  // labels that wait
+
 // What a call appends to an empty list.
 template <class Call>
 Taught due(const Call& call) {
@@ -43,17 +45,21 @@ void bind_face(nb::class_<Order>& type) {
           "number"_a)
       .def("waits", &Order::waits, "number"_a)
       .def_prop_ro("held", &Order::held)
-      .def("save", [](const Order& order) { return to_python(order.save()); })
-      .def(
-          "load", [](Order& order, const nb::bytes& saved) { order.load(view(saved)); }, "saved"_a)
       .def("__sizeof__", &Order::bytes);
+  bind_saved(type);
 }
 
 }  // namespace
 
 void bind_teaching_order(nb::module_& module) {
   auto order = nb::class_<TeachingOrder>(module, "TeachingOrder");
-  order.def(nb::init<std::int64_t, std::size_t>(), "wait"_a = 0, "classes"_a = 2)
+  order
+      .def(
+          "__init__",
+          [](TeachingOrder* self, std::int64_t wait, std::size_t classes, Most most) {
+            new (self) TeachingOrder(wait, classes, most.value_or(kAnyNumber));
+          },
+          "wait"_a = 0, "classes"_a = 2, "most"_a = nb::none())
       .def(
           "predict",
           [](TeachingOrder& one, std::int64_t number) {
@@ -65,7 +71,12 @@ void bind_teaching_order(nb::module_& module) {
       .def_prop_ro("by_arrival", &TeachingOrder::by_arrival);
   bind_face(order);
   auto age = nb::class_<TeachingByAge>(module, "TeachingByAge");
-  age.def(nb::init<std::int64_t>(), "age"_a)
+  age.def(
+         "__init__",
+         [](TeachingByAge* self, std::int64_t age, Most most) {
+           new (self) TeachingByAge(age, most.value_or(kAnyNumber));
+         },
+         "age"_a, "most"_a = nb::none())
       .def(
           "predict",
           [](TeachingByAge& one, std::int64_t number, std::int64_t time) {

@@ -33,19 +33,14 @@ namespace abers {
 namespace {
 
 using bindings::Column;
-using bindings::require;
-using Bytes = Column<const std::uint8_t>;
-using Counts = Column<const std::int64_t>;
+using bindings::Integers;
 using bindings::Read;
-using Integers = Column<std::int64_t>;
+using bindings::ReadBytes;
+using bindings::ReadIntegers;
+using bindings::ReadRows;
+using bindings::require;
+using bindings::Rows;
 using Flags = Column<std::uint8_t>;
-using Rows = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> all_of(const Column<const T>& column) {
-  return {column.data(), column.size()};
-}
 
 // Arrays that own what was computed
 
@@ -64,19 +59,19 @@ Column<T> column_of(std::vector<T> values) {
   return Column<T>(data, {n}, owner_of(held.release()));
 }
 
-Table table_of(std::vector<double> values, std::size_t rows, std::size_t width) {
+Rows table_of(std::vector<double> values, std::size_t rows, std::size_t width) {
   auto held = std::make_unique<std::vector<double>>(std::move(values));
   double* const data = held->data();
-  return Table(data, {rows, width}, owner_of(held.release()));
+  return Rows(data, {rows, width}, owner_of(held.release()));
 }
 
 // Rows that wait
 
-using Settled = std::tuple<Integers, Integers, Integers, Integers, Table>;
+using Settled = std::tuple<Integers, Integers, Integers, Integers, Rows>;
 
 // Numbers, times, steps, rows that were skipped before each, and values.
-Settled run(InOrder& queue, const Bytes& kinds, const Counts& numbers, const Counts& times,
-            const Rows& values, std::optional<std::int64_t> most) {
+Settled run(InOrder& queue, const ReadBytes& kinds, const ReadIntegers& numbers,
+            const ReadIntegers& times, const ReadRows& values, std::optional<std::int64_t> most) {
   const std::size_t n = kinds.size(), width = queue.width();
   require(numbers.size() == n && times.size() == n && values.shape(0) == n &&
           values.shape(1) == width);
@@ -102,7 +97,7 @@ Settled run(InOrder& queue, const Bytes& kinds, const Counts& numbers, const Cou
 }
 
 void columns(const InOrder& queue, const Integers& numbers, const Integers& times,
-             const Flags& waits, const Table& rows) {
+             const Flags& waits, const Rows& rows) {
   const std::size_t n = queue.size();
   require(numbers.size() == n && times.size() == n && waits.size() == n && rows.shape(0) == n &&
           rows.shape(1) == queue.width());
@@ -112,8 +107,8 @@ void columns(const InOrder& queue, const Integers& numbers, const Integers& time
   std::ranges::copy(queue.rows(), rows.data());
 }
 
-void load_rows(InOrder& queue, const Counts& numbers, const Counts& times, const Bytes& waits,
-               const Rows& rows) {
+void load_rows(InOrder& queue, const ReadIntegers& numbers, const ReadIntegers& times,
+               const ReadBytes& waits, const ReadRows& rows) {
   const std::size_t n = numbers.size(), width = queue.width();
   require(times.size() == n && waits.size() == n && rows.shape(0) == n && rows.shape(1) == width);
   for (std::size_t i = 0; i < n; ++i) {
@@ -142,9 +137,9 @@ std::optional<IncidentTuple> last(const SequentialTest& test) {
 
 std::vector<std::tuple<std::size_t, IncidentTuple>> update(SequentialTest& test,
                                                            const Read& factors,
-                                                           const Counts& times) {
+                                                           const ReadIntegers& times) {
   require(times.size() == factors.size());
-  for (const double factor : all_of(factors)) {
+  for (const double factor : bindings::view(factors)) {
     if (!(factor > 0.0)) throw nb::value_error("a factor is not positive");
   }
   std::vector<std::tuple<std::size_t, IncidentTuple>> opened;
@@ -175,8 +170,8 @@ void load_test(SequentialTest& test, const nb::bytes& saved) {
 using Alarms = std::vector<std::tuple<std::size_t, IncidentTuple, ShiftTuple>>;
 using Openeds = std::vector<std::tuple<std::size_t, std::size_t, IncidentTuple>>;
 
-Alarms alarms(ViewTests& tests, const Read& factors, const Rows& forecasts, const Rows& labels,
-              const Counts& times) {
+Alarms alarms(ViewTests& tests, const Read& factors, const ReadRows& forecasts,
+              const ReadRows& labels, const ReadIntegers& times) {
   const std::size_t n = times.size(), width = tests.columns();
   require(!tests.tests().empty() && factors.size() == n && forecasts.shape(0) == n &&
           labels.shape(0) == n && forecasts.shape(1) == width && labels.shape(1) == width);
@@ -191,7 +186,8 @@ Alarms alarms(ViewTests& tests, const Read& factors, const Rows& forecasts, cons
   return found;
 }
 
-Openeds others(ViewTests& tests, const Rows& factors, const Counts& times, const Counts& over) {
+Openeds others(ViewTests& tests, const ReadRows& factors, const ReadIntegers& times,
+               const ReadIntegers& over) {
   const std::size_t n = times.size(), width = factors.shape(1);
   require(factors.shape(0) == n && width == tests.tests().size());
   Openeds found;
@@ -216,15 +212,16 @@ using Records = std::vector<BinaryTests*>;
 using RecordOpeneds = std::vector<std::tuple<std::size_t, std::size_t, std::size_t, std::int64_t,
                                              IncidentTuple, std::optional<ShiftTuple>>>;
 
-TestedSteps steps_of(const Bytes& kinds, const Counts& numbers, const Counts& times,
-                     const Rows& values, std::int64_t most) {
+TestedSteps steps_of(const ReadBytes& kinds, const ReadIntegers& numbers, const ReadIntegers& times,
+                     const ReadRows& values, std::int64_t most) {
   const std::size_t n = kinds.size();
   require(numbers.size() == n && times.size() == n && values.shape(0) == n);
   return {kinds.data(), numbers.data(), times.data(), values.data(), values.shape(1), most};
 }
 
 // The first step that is refused; None if all can be done.
-std::optional<std::size_t> refused(const Bytes& kinds, const Rows& values, std::size_t views) {
+std::optional<std::size_t> refused(const ReadBytes& kinds, const ReadRows& values,
+                                   std::size_t views) {
   const std::size_t n = kinds.size();
   require(values.shape(0) == n && values.shape(1) >= views);
   const TestedSteps steps{kinds.data(), nullptr, nullptr, values.data(), values.shape(1), 0};
@@ -233,9 +230,9 @@ std::optional<std::size_t> refused(const Bytes& kinds, const Rows& values, std::
 }
 
 // Runs the steps of each record, which end where `ends` says; returns the incidents that opened.
-RecordOpeneds run_records(const Records& records, const Counts& ends, const Bytes& kinds,
-                          const Counts& numbers, const Counts& times, const Rows& values,
-                          std::optional<std::int64_t> most) {
+RecordOpeneds run_records(const Records& records, const ReadIntegers& ends, const ReadBytes& kinds,
+                          const ReadIntegers& numbers, const ReadIntegers& times,
+                          const ReadRows& values, std::optional<std::int64_t> most) {
   const TestedSteps steps = steps_of(kinds, numbers, times, values, most.value_or(InOrder::kAny));
   require(ends.size() == records.size());
   std::int64_t before = 0;

@@ -30,9 +30,9 @@ namespace {
 
 using bindings::Column;
 using bindings::Read;
+using bindings::ReadIntegers;
+using bindings::ReadRows;
 using bindings::require;
-using Integers = Column<const std::int64_t>;
-using Table = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Row = std::tuple<double, double, double, double, double, double>;
 using Found = std::tuple<std::size_t, std::size_t, bool>;
 // Status, group, cut, since, start, until, confirmed, labels, came, counted, observed, expected,
@@ -41,8 +41,6 @@ using Record =
     std::tuple<std::size_t, std::size_t, double, std::int64_t, std::int64_t, std::int64_t,
                std::int64_t, std::int64_t, std::optional<double>, std::int64_t, std::int64_t,
                double, double, double, std::optional<double>>;
-
-std::span<const double> view(const Read& column) { return {column.data(), column.size()}; }
 
 Record record(const VerdictRecord& one) {
   std::optional<double> came, established;
@@ -76,7 +74,7 @@ std::vector<Row> rows(const Groups& groups) {
   return found;
 }
 
-Found find_groups(const Table& table, double alpha) {
+Found find_groups(const ReadRows& table, double alpha) {
   require(table.shape(0) >= kFirstBin && table.shape(1) == 6);
   std::vector<ForecastGroup> groups;
   for (std::size_t i = 0; i < table.shape(0); ++i) {
@@ -121,7 +119,9 @@ nb::class_<Sums> bind_sums(nb::module_& m, const char* name) {
             std::ranges::copy(sums.sums(), out.data());
           },
           "out"_a)
-      .def("load", [](Sums& sums, const Read& saved) { sums.load(view(saved)); }, "sums"_a);
+      .def(
+          "load", [](Sums& sums, const Read& saved) { sums.load(bindings::view(saved)); },
+          "sums"_a);
 }
 
 // What verdicts on both kinds of sums have.
@@ -131,8 +131,8 @@ nb::class_<VerdictSequence<Sums>> bind_sequence(nb::module_& m, const char* name
   return nb::class_<Sequence>(m, name)
       .def(
           "add",
-          [](Sequence& one, const Read& forecasts, const Read& labels, const Integers& times,
-             const std::optional<Integers>& skipped) {
+          [](Sequence& one, const Read& forecasts, const Read& labels, const ReadIntegers& times,
+             const std::optional<ReadIntegers>& skipped) {
             const std::size_t n = forecasts.size();
             require(labels.size() == n && times.size() == n && (!skipped || skipped->size() == n));
             std::vector<std::size_t> turns;
@@ -176,9 +176,7 @@ nb::class_<VerdictSequence<Sums>> bind_sequence(nb::module_& m, const char* name
           },
           "others"_a)
       .def("save", [](const Sequence& one) { return to_python(one.save()); })
-      .def(
-          "load", [](Sequence& one, const nb::bytes& saved) { one.load(abers::view(saved)); },
-          "saved"_a);
+      .def("load", [](Sequence& one, const nb::bytes& saved) { one.load(view(saved)); }, "saved"_a);
 }
 
 }  // namespace
@@ -206,29 +204,30 @@ void bind_verdicts(nb::module_& m) {
       .def(
           "__init__",
           [](GroupSums* sums, const Read& tolerances) {
-            new (sums) GroupSums(tolerances_of(view(tolerances)));
+            new (sums) GroupSums(tolerances_of(bindings::view(tolerances)));
           },
           "tolerances"_a);
   bind_sums<LevelSums>(m, "LevelSums")
       .def(
           "__init__",
           [](LevelSums* sums, double level, const Read& tolerances) {
-            new (sums) LevelSums(level, tolerances_of(view(tolerances)));
+            new (sums) LevelSums(level, tolerances_of(bindings::view(tolerances)));
           },
           "level"_a, "tolerances"_a);
   bind_sequence<GroupSums>(m, "GroupVerdicts")
       .def(
           "__init__",
           [](VerdictSequence<GroupSums>* one, double alpha, const Read& tolerances) {
-            new (one) VerdictSequence<GroupSums>(alpha, GroupSums(tolerances_of(view(tolerances))));
+            new (one) VerdictSequence<GroupSums>(
+                alpha, GroupSums(tolerances_of(bindings::view(tolerances))));
           },
           "alpha"_a, "tolerances"_a);
   bind_sequence<LevelSums>(m, "LevelVerdicts")
       .def(
           "__init__",
           [](VerdictSequence<LevelSums>* one, double alpha, double level, const Read& tolerances) {
-            new (one) VerdictSequence<LevelSums>(alpha,
-                                                 LevelSums(level, tolerances_of(view(tolerances))));
+            new (one) VerdictSequence<LevelSums>(
+                alpha, LevelSums(level, tolerances_of(bindings::view(tolerances))));
           },
           "alpha"_a, "level"_a, "tolerances"_a);
 }

@@ -33,18 +33,16 @@ def protection(
     rule: Forgetting,
     scores: Kind = "probability",
     raw_weight: float = 0.25,
-    wait: int = 0,
-    age: int = -1,
+    **teaching: int,
 ) -> Protection:
     """Return a calibrator without labels.
 
     Until labels of both classes came, a missing one holds back all later ones for up to `wait`
     predictions, 4,096 where that is 0. From an `age` of 0 on labels are taught when observations
-    are so old by the clock.
+    are so old by the clock. Labels that wait to teach take at most `room` bytes, from 0 on.
     """
-    model: Protection = core.Protection(
-        sets.empty(rule), KINDS.index(scores), raw_weight, wait, age
-    )
+    held = sets.empty(rule)
+    model: Protection = core.Protection(held, KINDS.index(scores), raw_weight, **teaching)
     return model
 
 

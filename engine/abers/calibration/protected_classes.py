@@ -34,11 +34,11 @@ __all__ = ["ProtectedMultiClass", "class_protection"]
 
 
 def class_protection(
-    rule: Forgetting, classes: int, raw_weight: float = 0.25, wait: int = 0, age: int = -1
+    rule: Forgetting, classes: int, raw_weight: float = 0.25, **teaching: int
 ) -> ClassProtection:
-    """Return a calibrator without labels; `wait` and `age` are as in `protection`."""
+    """Return a calibrator without labels; `teaching` is as in `protection`."""
     held = [sets.empty(rule) for _ in range(classes)]
-    model: ClassProtection = core.ClassProtection(held, 0, raw_weight, wait, age)
+    model: ClassProtection = core.ClassProtection(held, 0, raw_weight, **teaching)
     return model
 
 

@@ -38,12 +38,12 @@ def fold_protection(
     folds: int,
     scores: Kind = "probability",
     raw_weight: float = 0.25,
-    wait: int = 0,
-    age: int = -1,
+    **teaching: int,
 ) -> FoldProtection:
-    """Return a calibrator without labels; `wait` and `age` are as in `protection`."""
+    """Return a calibrator without labels; `teaching` is as in `protection`."""
     held = [sets.empty(rule) for _ in range(folds)]
-    model: FoldProtection = core.FoldProtection(held, KINDS.index(scores), raw_weight, wait, age)
+    kind = KINDS.index(scores)
+    model: FoldProtection = core.FoldProtection(held, kind, raw_weight, **teaching)
     return model
 
 

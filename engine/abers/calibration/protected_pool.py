@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
     Protected: TypeAlias = Protection | FoldProtection | ClassProtection
 
-__all__ = ["CLASS_METHODS", "METHODS", "MethodNames", "ProtectedPool", "is_protected"]
+__all__ = [
+    "CLASS_METHODS",
+    "FOLD_METHODS",
+    "METHODS",
+    "MethodNames",
+    "ProtectedPool",
+    "is_protected",
+]
 
 METHODS = (
     "raw",
@@ -33,6 +40,9 @@ METHODS = (
     "share_arrival",
 )
 """Names of the methods of two classes, in the order of the core."""
+
+FOLD_METHODS = tuple("cross_venn_abers" if name == "venn_abers" else name for name in METHODS)
+"""Those of K scores."""
 
 CLASS_METHODS = (
     "raw",
@@ -61,7 +71,9 @@ class MethodNames(ProbabilityMixture):
     @property
     def experts(self) -> tuple[str, ...]:
         """Names of the methods, in order."""
-        return CLASS_METHODS if isinstance(self._model, core.ClassProtection) else METHODS
+        if isinstance(self._model, core.ClassProtection):
+            return CLASS_METHODS
+        return FOLD_METHODS if isinstance(self._model, core.FoldProtection) else METHODS
 
     @property
     def _mixture(self) -> MethodMixture | ClassMixture:  # type: ignore[override]

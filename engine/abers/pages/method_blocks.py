@@ -18,7 +18,7 @@ from abers.pages.blocks import (
     TableRow,
     TextBlock,
 )
-from abers.pages.methods import MIXTURE, methods_of
+from abers.pages.methods import CROSS, MIXTURE, methods_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,10 +73,10 @@ def _interval(found: ModelFindings) -> str:
             "The intervals are those of single classes, before their probabilities sum to 1; their "
             "guarantee is for streams that do not move."
         )
-    return (
-        "The interval is that of one method, “all labels”; its guarantee is for streams that do "
-        "not move, and with folds it has none."
-    )
+    guarantee = "its guarantee is for streams that do not move"
+    if CROSS in _weights(found):
+        guarantee = "with folds it has no guarantee"
+    return f"The interval is that of one method, “all labels”; {guarantee}."
 
 
 def method_fold(found: ModelFindings) -> tuple[FoldBlock, ...]:

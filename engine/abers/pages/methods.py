@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MIXTURE", "Method", "methods_of"]
+__all__ = ["CROSS", "MIXTURE", "Method", "methods_of"]
 
 MIXTURE = "protected"
 """What losses call the mixture itself."""
+
+CROSS = "cross_venn_abers"
+"""The method that makes the interval of folds."""
 
 
 class Method(NamedTuple):
@@ -29,6 +32,7 @@ _ALL = "methods and averages of scores, labels and errors in a formula"
 _TWO_CLASSES = {
     "raw": _UNCHANGED,
     "venn_abers": Method("all labels", "Venn–Abers over all labels so far"),
+    CROSS: Method("all labels", "cross Venn–Abers over all labels so far"),
     "jumper": _SWITCHING,
     "platt": Method("recent line", "one slope and one shift; half counts after 300 labels"),
     "stack_scores": Method(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -33,13 +33,22 @@ __all__ = ["KeyedCalibrators", "NativeCalibrators", "SeparateCalibrators", "cali
 
 _PART = 1 << 20  # bytes of saved calibrators at once
 
+C = TypeVar("C")
 
-class KeyedCalibrators(ABC):
+
+class KeyedCalibrators(ABC, Generic[C]):
     """A calibrator for every key: its steps as rows in, rows of predictions out."""
 
-    @abstractmethod
+    def __init__(self) -> None:
+        self._each: list[C] = []
+
     def __len__(self) -> int:
         """Return the number of keys."""
+        return len(self._each)
+
+    @abstractmethod
+    def _empty(self) -> C:
+        """Return a calibrator without labels."""
 
     @abstractmethod
     def size(self, key: int) -> int:
@@ -50,17 +59,17 @@ class KeyedCalibrators(ABC):
         del key
         return -1
 
-    @abstractmethod
     def add(self, count: int) -> None:
         """Add so many keys, with empty calibrators."""
+        self._each += [self._empty() for _ in range(count)]
 
-    @abstractmethod
     def reset(self, key: int) -> None:
         """Put an empty calibrator in the place of that of a key."""
+        self._each[key] = self._empty()
 
-    @abstractmethod
     def keep(self, keys: Iterable[int]) -> None:
         """Keep only these keys, in their order."""
+        self._each = [self._each[key] for key in keys]
 
     @abstractmethod
     def mixture(self, key: int) -> Mixture | None:
@@ -106,32 +115,19 @@ class KeyedCalibrators(ABC):
         """Add a key for each state that was saved; a ValueError if one cannot be a state."""
 
 
-class SeparateCalibrators(KeyedCalibrators):
+class SeparateCalibrators(KeyedCalibrators["RowCalibrator"]):
     """Calibrators of any kind, which run key by key."""
 
     def __init__(self, task: Task) -> None:
+        super().__init__()
         self._task = task
-        self._each: list[RowCalibrator] = []
 
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(self._each)
+    def _empty(self) -> RowCalibrator:
+        return self._task.calibrator()
 
     def size(self, key: int) -> int:
         """Return the number of labels that the calibrator of a key holds."""
         return len(self._each[key])
-
-    def add(self, count: int) -> None:
-        """Add so many keys."""
-        self._each += [self._task.calibrator() for _ in range(count)]
-
-    def reset(self, key: int) -> None:
-        """Put an empty calibrator in the place of that of a key."""
-        self._each[key] = self._task.calibrator()
-
-    def keep(self, keys: Iterable[int]) -> None:
-        """Keep only these keys, in their order."""
-        self._each = [self._each[key] for key in keys]
 
     def mixture(self, key: int) -> Mixture | None:
         """Return the mixture of a key, if there is one."""
@@ -183,7 +179,7 @@ class SeparateCalibrators(KeyedCalibrators):
         self._each += map(self._task.calibrator, map(bytes, states))
 
 
-class NativeCalibrators(KeyedCalibrators):
+class NativeCalibrators(KeyedCalibrators["Model"]):
     """Models of the core; one call runs those of a batch without the interpreter lock.
 
     Parameters
@@ -197,50 +193,37 @@ class NativeCalibrators(KeyedCalibrators):
     """
 
     def __init__(self, empty: Model, rule: Forgetting, *, by_age: bool) -> None:
-        self._empty, self._rule, self._by_age = empty, rule, by_age
+        super().__init__()
+        self._blank, self._rule, self._by_age = empty, rule, by_age
         self._aging = self._rule.by_time
-        self._models: list[Model] = []
         self._lock = Lock()  # other threads read mixtures while a call runs
 
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(self._models)
+    def _empty(self) -> Model:
+        return self._blank.fresh()
 
     def size(self, key: int) -> int:
         """Return the number of labels that the model of a key holds."""
-        return self._models[key].size
+        return self._each[key].size
 
     def last(self, key: int) -> int:
         """Return the largest number of an observation that the model of a key knows."""
-        return self._models[key].last
-
-    def add(self, count: int) -> None:
-        """Add so many keys."""
-        self._models += [self._empty.fresh() for _ in range(count)]
-
-    def reset(self, key: int) -> None:
-        """Put an empty model in the place of that of a key."""
-        self._models[key] = self._empty.fresh()
-
-    def keep(self, keys: Iterable[int]) -> None:
-        """Keep only these keys, in their order."""
-        self._models = [self._models[key] for key in keys]
+        return self._each[key].last
 
     def mixture(self, key: int) -> Mixture | None:
         """Return the mixture of a key, if there is one."""
-        model = self._models[key]
+        model = self._each[key]
         return _NativeMixture(model, self._lock) if is_protected(model) else None
 
     def run(self, keys: Integers, steps: CalibrationSteps) -> PredictionRows:
         """Run the steps of all keys in one call."""
         present, order, offsets = grouped(keys)
         times = self._rule.times(steps.times, len(keys), required=False) if self._aging else None
-        found = np.empty((len(keys), self._empty.forecast_width))
+        found = np.empty((len(keys), self._blank.forecast_width))
         n_labels = np.empty(len(keys), np.int64)
         by_age = (steps.times, steps.clocks) if self._by_age else (None, None)
         scores = np.ascontiguousarray(steps.scores)
         columns = (steps.kinds, scores, steps.values, times, steps.numbers)
-        models = [self._models[key] for key in present]
+        models = [self._each[key] for key in present]
         with self._lock:
             refused = core.run_models(models, order, offsets, *columns, *by_age, found, n_labels)
         if refused is not None:
@@ -262,7 +245,7 @@ class NativeCalibrators(KeyedCalibrators):
         when = self._rule.time(time) if self._aging else math.nan
         of = -1 if number is None else number
         with self._lock:
-            found = self._models[key].step(kind, score, value, when, of, time, clock)
+            found = self._each[key].step(kind, score, value, when, of, time, clock)
         if found is None:
             raise WeightError(self._rule.too_heavy())
         return found
@@ -270,15 +253,15 @@ class NativeCalibrators(KeyedCalibrators):
     def save(self) -> Iterator[Piece]:
         """Yield the state of each; one call saves many."""
         at = 0
-        while at < len(self._models):
-            part = core.save_models(self._models, at, _PART)
+        while at < len(self._each):
+            part = core.save_models(self._each, at, _PART)
             at += len(part)
             yield from (memoryview(one) for one in part)
 
     def load(self, states: Sequence[Piece]) -> None:
         """Add a key for each state."""
         blobs = [np.frombuffer(one, np.uint8) for one in states]
-        self._models += core.load_models(self._empty, blobs)
+        self._each += core.load_models(self._blank, blobs)
 
 
 class _NativeMixture(MethodNames):
@@ -288,7 +271,7 @@ class _NativeMixture(MethodNames):
         self._model, self._lock, self._raw_weight = model, lock, model.raw_weight
 
 
-def calibrators_of(task: Task) -> KeyedCalibrators:
+def calibrators_of(task: Task) -> KeyedCalibrators[Any]:
     """Return the calibrators of a task, of no key yet."""
     begin = task.native()
     if begin is None:

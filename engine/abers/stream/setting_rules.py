@@ -39,7 +39,8 @@ FORGETTING = ("window", "max_age", "half_life")
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
-_ORDERED = ("ivap", "protected", "protected-cvap")  # calibrators that have an order of teaching
+# Calibrators that have an order of teaching.
+_ORDERED = ("ivap", "cvap", "one-vs-rest", "protected", "protected-cvap")
 # Kinds of scores that say probabilities, which are protected by default.
 _SAYING = {"binary": ("probability", "logit"), "multiclass": ("probability",)}
 _PROTECTED_CLASSES = 100  # time and memory of that grow with their number
@@ -233,7 +234,7 @@ def _learn_after(v: OptionValues) -> Iterator[Problem]:
     """Find an age at which labels are learned where they are learned as they come."""
     if v.learn_after is None or (v.task != "regression" and calibrator_of(v) in _ORDERED):
         return
-    words = "is for the calibrators ivap, protected and protected-cvap; "
+    words = f"is for the calibrators {', '.join(_ORDERED[:-1])} and {_ORDERED[-1]}; "
     yield v.problem("learn_after", words, REMOVE)
 
 

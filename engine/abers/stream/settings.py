@@ -89,8 +89,8 @@ class Settings(CalibrationSettings, frozen=True, kw_only=True, forbid_unknown_fi
         span(
             "limits.learn_after",
             "How old an observation is when its label is learned, even if that came earlier.",
-            "With two classes and Venn-Abers calibrators alone, for those who know how late "
-            "labels are. By default labels are learned in the order of predictions where the "
+            "With Venn-Abers calibrators other than one-vs-one, for those who know how late labels "
+            "are. By default labels are learned in the order of predictions where the "
             "delays seen tell the label, and where a label is assumed when the wait is over.",
             example="30d",
         ),
@@ -164,7 +164,8 @@ class Settings(CalibrationSettings, frozen=True, kw_only=True, forbid_unknown_fi
             "together.",
             "An observation counts 180 and anything else 110, with ids, features, and what "
             "protected predictions keep until their labels come. Beyond that the oldest finished "
-            "ids of all models are dropped first, then labels, then observations.",
+            "ids of all models are dropped first, then labels, then observations. Labels that came "
+            "and wait for earlier ones take at most as much for each model, besides.",
             least=0,
             most=LARGEST_TIME,
         ),

@@ -204,10 +204,12 @@ MISTAKES = {
         "input.unlabelled: [0] is not a label; write a string, a number, true or false"
     ),
     "task.kind = 'regression'\nlimits.learn_after = '30d'": (
-        "limits.learn_after: is for the calibrators ivap, protected and protected-cvap; remove it"
+        "limits.learn_after: is for the calibrators ivap, cvap, one-vs-rest, protected and "
+        "protected-cvap; remove it"
     ),
     "calibrator.kind = 'platt'\nlimits.learn_after = '30d'": (
-        "limits.learn_after: is for the calibrators ivap, protected and protected-cvap; remove it"
+        "limits.learn_after: is for the calibrators ivap, cvap, one-vs-rest, protected and "
+        "protected-cvap; remove it"
     ),
     "input.unlabelled = 0": (
         'input.unlabelled: needs limits.label_timeout; set how long a label may take, such as "30d"'

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.oracles.ordered_venn_abers import OrderedVennAbers
+from tests.oracles.ordered_calibrator import OrderedCalibrator
 
+from abers import VennAbers
 from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.backends import core
 
@@ -42,8 +43,8 @@ def steps(seed: int, n: int = 400) -> Iterator[tuple[int, float, int, int, int, 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_calibrator_equals_its_oracle(seed: int, age: int | None) -> None:
     """Intervals and numbers of labels are those of plain Python, also after a restore."""
-    one = core.VennAbersModel(core.CalibrationSet(), NEVER, -1 if age is None else age)
-    plain = OrderedVennAbers(age)
+    one = core.Merge(core.CalibrationSet(), NEVER, -1 if age is None else age)
+    plain = OrderedCalibrator(VennAbers(), age)
     for row, (kind, score, label, number, moment, clock) in enumerate(steps(seed)):
         found, before = one.step(kind, [score], label, math.nan, number, moment, clock), len(plain)
         if kind == PREDICT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.oracles import teaching_order as oracle
 
+from abers import ProtectedVennAbers, StateError
 from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.backends import core
+from abers.serialization import seal
 
 if TYPE_CHECKING:
     from abers._core import TeachingByAge, TeachingOrder
@@ -23,6 +26,7 @@ pytestmark = pytest.mark.native
 
 CALLS = {PREDICT: "predict", LEARN: "label", EXPIRE: "expire"}
 WAITS = st.sampled_from((0, 1, 7, 300))
+MOST = st.sampled_from((2**62, 0, 1, 20))  # labels that wait
 PLACES = st.integers(0, 10**6)
 
 
@@ -34,13 +38,13 @@ def facts(order: TeachingOrder | oracle.TeachingOrder) -> tuple[int, int, bool, 
 class Decisions(RuleBasedStateMachine):
     """Predictions, labels, expiries and reloads in any order."""
 
-    @initialize(wait=WAITS, classes=st.sampled_from((2, 5)))
-    def begin(self, wait: int, classes: int) -> None:
+    @initialize(wait=WAITS, classes=st.sampled_from((2, 5)), most=MOST)
+    def begin(self, wait: int, classes: int, most: int) -> None:
         """Begin without rows."""
-        self.wait, self.classes = wait, classes
-        self.native = core.TeachingOrder(wait, classes)
-        self.plain = oracle.TeachingOrder(wait, classes)
-        self.unsaved = core.TeachingOrder(wait, classes)  # the same history, never reloaded
+        self.options, self.classes = (wait, classes, most), classes
+        self.native = core.TeachingOrder(*self.options)
+        self.plain = oracle.TeachingOrder(*self.options)
+        self.unsaved = core.TeachingOrder(*self.options)  # the same history, never reloaded
         self.number, self.open = -1, [0][:0]
 
     def predict(self, gap: int) -> None:
@@ -109,7 +113,7 @@ class Decisions(RuleBasedStateMachine):
     def reload(self) -> None:
         """Continue from what was saved."""
         saved = self.native.save()
-        self.native = core.TeachingOrder(self.wait, self.classes)
+        self.native = core.TeachingOrder(*self.options)
         self.native.load(saved)
         assert self.native.save() == saved
 
@@ -125,11 +129,11 @@ class Decisions(RuleBasedStateMachine):
 class DecisionsByAge(RuleBasedStateMachine):
     """Rows at any times, and a clock that may stand still."""
 
-    @initialize(age=st.sampled_from((0, 3, 20)))
-    def begin(self, age: int) -> None:
+    @initialize(age=st.sampled_from((0, 3, 20)), most=MOST)
+    def begin(self, age: int, most: int) -> None:
         """Begin without rows."""
-        self.age, self.clock, self.number, self.open = age, 0, -1, [0][:0]
-        self.native, self.plain = core.TeachingByAge(age), oracle.TeachingByAge(age)
+        self.options, self.clock, self.number, self.open = (age, most), 0, -1, [0][:0]
+        self.native, self.plain = core.TeachingByAge(age, most), oracle.TeachingByAge(age, most)
 
     @rule(gap=st.sampled_from((0, 0, 2)), off=st.integers(-30, 5))
     def predicts(self, gap: int, off: int) -> None:
@@ -161,7 +165,7 @@ class DecisionsByAge(RuleBasedStateMachine):
     def reload(self) -> None:
         """Continue from what was saved."""
         saved = self.native.save()
-        self.native = core.TeachingByAge(self.age)
+        self.native = core.TeachingByAge(*self.options)
         self.native.load(saved)
         assert self.native.save() == saved
 
@@ -484,6 +488,45 @@ def test_saved_state_that_is_wrong_is_refused() -> None:
                 whole.expire(later - 7)
             whole.load(saved)
         assert refused > len(saved)
+
+
+def behind(order: TeachingOrder, rows: int) -> bytes:
+    """Return the state of an order after so many more predictions, none of which was noted."""
+    predictions, last = struct.unpack_from("<qq", order.save())
+    return struct.pack("<qq", predictions + rows, last + rows) + order.save()[16:]
+
+
+def test_a_state_without_notes_on_its_rows_is_refused() -> None:
+    """A state that would have 2**48 rows to note is refused; of 2**32 a prediction notes a part."""
+    order = core.TeachingOrder()
+    for number in range(40):
+        order.predict(number)
+        order.label(number, label=number % 2 == 0)
+    before = order.save()
+    with pytest.raises(ValueError, match="notes on rows"):
+        order.load(behind(order, 2**48 - 100))
+    assert order.save() == before
+    order.load(behind(order, 2**32))
+    order.predict(2**32 + 40)
+    noted = struct.unpack_from("<q", order.save(), 16)[0]
+    assert noted - struct.unpack_from("<q", before, 16)[0] == 65_536
+
+
+def test_a_calibrator_with_such_a_state_is_a_state_error() -> None:
+    """Nobody needs a key to make one: only its digest, which everybody can compute."""
+    calibrator = ProtectedVennAbers()
+    for number in range(40):
+        calibrator.predict_one(0.5, number=number)
+        calibrator.learn_one(0.5, number % 2, number=number)
+    blob = calibrator.to_bytes()
+    magic, payload = blob[:8], bytearray(blob[8:-16])
+    more, counts = 2**48 - 100, struct.pack("<qq", 40, 39)
+    at = payload.index(counts)  # of the order: predictions, and the last number
+    payload[at : at + 16] = struct.pack("<qq", 40 + more, 39 + more)
+    moment = payload.index(struct.pack("<qq", 40, 40))  # of the lanes: predictions, and labels
+    payload[moment : moment + 8] = struct.pack("<q", 40 + more)
+    with pytest.raises(StateError, match="notes on rows"):
+        ProtectedVennAbers.from_bytes(seal(magic, bytes(payload)))
 
 
 def test_numbers_must_ascend() -> None:

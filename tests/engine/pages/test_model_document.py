@@ -510,7 +510,7 @@ def test_card_and_alarm_say_one_date() -> None:
     ("name", "guarantee"),
     [
         ("two", "its guarantee is for streams that do not move"),
-        ("folds", "with folds it has none"),
+        ("folds", "with folds it has no guarantee"),
         ("three", "their guarantee is for streams that do not move"),
     ],
 )
@@ -521,6 +521,7 @@ def test_p_outside_its_interval_is_explained(name: str, guarantee: str) -> None:
     said, share = plain(note.words).replace("\N{NO-BREAK SPACE}", " "), note.record["share"]
     assert said.startswith(f"p lies outside its interval in {100.0 * share:.0f} % of cases.")
     assert guarantee in said
+    assert ("folds" in said) == (name == "folds")
     assert "mean of" in said
     if name == "two":
         outside = [

@@ -6,10 +6,12 @@ import copy
 import math
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.resident import resident
 from tests.engine.cases import aging
 
 from abers import (
@@ -405,7 +407,23 @@ def test_memory_grows_with_the_observations() -> None:
     scores = rng.normal(size=30_000)
     calibrator.learn_many(scores, scores + rng.normal(size=30_000))
     calibrator.predict_many(scores[:20])
-    assert sys.getsizeof(calibrator._held) < 600 * 30_000  # noqa: SLF001 - C++ tells its size
+    assert sys.getsizeof(calibrator._held) < 120 * 30_000  # noqa: SLF001 - C++ tells its size
+
+
+@pytest.mark.native
+@pytest.mark.once
+def test_predictions_of_many_take_the_room_of_a_single_one() -> None:
+    """Forty calibrators of 4,000 labels keep no room for their next predictions: a thread does."""
+    rng, many = np.random.default_rng(0), []
+    for _ in range(40):
+        many.append(IVAPR())
+        many[-1].learn_many(rng.random(4_000), rng.normal(size=4_000))
+    many[0].predict_one(0.5)
+    before = resident()
+    found = [calibrator.predict_one(0.5).mean for calibrator in many]
+    assert resident() - before < 10 << 20
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(lambda one: one.predict_one(0.5).mean, many)] == found
 
 
 @EVERY_RULE

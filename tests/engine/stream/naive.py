@@ -53,7 +53,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from tests.oracles.ordered_venn_abers import OrderedVennAbers
+from tests.engine.stream.ordered import merged
 
 from abers import ProtectedVennAbers
 from abers.arrays import EXPIRE, LEARN, PREDICT
@@ -683,7 +683,7 @@ class Naive:
         if s.protected:
             rule = (s.window, s.max_age, s.half_life)
             return ProtectedVennAbers(*rule, scores=s.scores, raw_weight=s.raw_weight)
-        return OrderedVennAbers(window=s.window, max_age=s.max_age, half_life=s.half_life)
+        return merged(s)
 
     def when(self, event: Observation) -> dict[str, float]:
         """Return the time of an observation to a calibrator that forgets by time."""

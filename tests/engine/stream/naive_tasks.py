@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.engine.stream.naive import Naive
 
-from abers import OneVsOne, OneVsRest, ProtectedMultiClass
+from abers import OneVsOne, ProtectedMultiClass
 from abers.regression import IVAPR, PredictiveDistribution
 from abers.stream import (
     Label,
@@ -69,12 +69,11 @@ class NaiveClasses(Naive):
         """Make a calibrator."""
         s = self.settings
         rule = {"window": s.window, "max_age": s.max_age, "half_life": s.half_life}
-        if s.protected and s.labels_after is not None:
-            return super().made()
-        if s.protected:
+        if s.calibrator == "one-vs-one":
+            return OneVsOne(s.classes, **rule)  # type: ignore[arg-type]
+        if s.protected and s.labels_after is None:
             return ProtectedMultiClass(s.classes, **rule, raw_weight=s.raw_weight)  # type: ignore[arg-type]
-        kind = OneVsOne if s.calibrator == "one-vs-one" else OneVsRest
-        return kind(s.classes, **rule)  # type: ignore[arg-type]
+        return super().made()
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
         """Put the probabilities and their intervals into words."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracles.ordered_venn_abers import OrderedVennAbers
+from tests.engine.stream.ordered import OrderedCalibrators
 
 from abers import ProtectedVennAbers, TimeError, WeightError
 from abers.arrays import EXPIRE, LEARN, PREDICT
@@ -22,7 +22,7 @@ from abers.stream.calibrators import (
     calibrators_of,
 )
 from abers.stream.tasks import make_task
-from abers.stream.tasks.base import CalibrationSteps, PredictionRows
+from abers.stream.tasks.base import CalibrationSteps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,75 +33,19 @@ RULES: list[dict[str, Any]] = [{}, {"window": 5}, {"max_age": 40}, {"half_life":
 HALF = float(1 << 27)  # of the most that fades
 
 
-def both(**options: Any) -> tuple[NativeCalibrators, SeparateCalibrators | Ordered]:  # noqa: ANN401
+def both(
+    **options: Any,  # noqa: ANN401 - settings
+) -> tuple[NativeCalibrators, SeparateCalibrators | OrderedCalibrators]:
     """Return the calibrators of a stream, and the same kind key by key."""
-    task = make_task(Settings(**options))
-    native = calibrators_of(task)
+    settings = Settings(**options)
+    native = calibrators_of(make_task(settings))
     assert isinstance(native, NativeCalibrators)
-    merged = options.get("probability") == "merged"
-    rules: list[str] = ["window", "max_age", "half_life"]
-    rule = {name: options[name] for name in rules if name in options}
-    return native, Ordered(rule) if merged else SeparateCalibrators(task)
+    if settings.protected:
+        return native, SeparateCalibrators(make_task(settings))
+    return native, OrderedCalibrators(settings)
 
 
-class Ordered:
-    """Merged calibrators, which are taught in an order of their own, one by one."""
-
-    def __init__(self, rule: dict[str, Any]) -> None:
-        self._rule = rule
-        self._timed = bool({"max_age", "half_life"} & {*rule})
-        self._each: list[OrderedVennAbers] = []
-
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(self._each)
-
-    def size(self, key: int) -> int:
-        """Return the number of labels that a key holds."""
-        return len(self._each[key])
-
-    def add(self, count: int) -> None:
-        """Add empty ones."""
-        self._each += [OrderedVennAbers(**self._rule) for _ in range(count)]
-
-    def reset(self, key: int) -> None:
-        """Put an empty one in the place of a key's."""
-        self._each[key] = OrderedVennAbers(**self._rule)
-
-    def keep(self, keys: Sequence[int]) -> None:
-        """Keep some keys."""
-        self._each = [self._each[key] for key in keys]
-
-    def step(  # noqa: PLR0913, PLR0917 - the fields of a step
-        self, key: int, kind: int, score: Sequence[float], value: float, time: int, number: int
-    ) -> tuple[Sequence[float], int]:
-        """Run one step."""
-        one, when = self._each[key], {"time": time} if self._timed else {}
-        n_labels = len(one)
-        if kind == PREDICT:
-            found = one.predict_one(score[0], number=number, **when)
-            return [*found, found.merged], n_labels
-        if kind == LEARN:
-            one.learn_one(score[0], int(value), number=number, **when)
-        else:
-            one.expire_one(number)
-        return [], n_labels
-
-    def run(self, keys: np.ndarray[Any, Any], steps: CalibrationSteps) -> PredictionRows:
-        """Run one step after the other."""
-        rows, sizes = np.full((len(keys), 3), np.nan), np.empty(len(keys), np.int64)
-        assert steps.numbers is not None
-        for row, key in enumerate(keys.tolist()):
-            kind = steps.kinds[row]
-            of = (steps.scores[row], steps.values[row], steps.times[row], steps.numbers[row])
-            found, n_labels = self.step(key, kind, *(one.tolist() for one in of))
-            if kind == PREDICT:
-                rows[row] = found
-            sizes[row] = n_labels if kind == PREDICT else self.size(key)
-        return PredictionRows(rows, sizes)
-
-
-def states(calibrators: KeyedCalibrators) -> list[bytes]:
+def states(calibrators: KeyedCalibrators[Any]) -> list[bytes]:
     """Return the saved states of all keys."""
     return [bytes(one) for one in calibrators.save()]
 
@@ -211,7 +155,7 @@ def test_a_step_that_is_too_heavy() -> None:
         np.full(7, LEARN, np.uint8), np.full((7, 1), 0.3), np.ones(7), np.zeros(7, np.int64), none
     )
     for calibrators in pair:
-        assert not isinstance(calibrators, Ordered)
+        assert not isinstance(calibrators, OrderedCalibrators)
         calibrators.load(heavy)
         before = states(calibrators)
         with pytest.raises(WeightError, match=r"^row 2: the total weight would pass 268435456;"):
@@ -322,7 +266,7 @@ def test_states_of_every_length() -> None:
         one.learn_many(np.arange(count) / 100.0, np.arange(count) % 2)
         blobs.append(one.to_bytes())
     for calibrators in (native, plain):
-        assert not isinstance(calibrators, Ordered)
+        assert not isinstance(calibrators, OrderedCalibrators)
         calibrators.load(blobs)
         assert states(calibrators) == blobs
 

@@ -62,6 +62,27 @@ def test_a_lost_label_holds_back_those_of_its_class(probability: str) -> None:
     assert found[4_113:] == [*range(4_112, 4_115)]
 
 
+@pytest.mark.native
+@pytest.mark.parametrize(("probability", "numbers"), [("merged", 1), ("protected", 17)])
+def test_labels_that_wait_to_teach_are_within_the_bytes(probability: str, numbers: int) -> None:
+    """Lost labels hold back others only as long as what these keep fits into `max_bytes`."""
+    names, room = tuple(f"c{number}" for number in range(100)), 300_000
+    score = dict.fromkeys(names, 0.01)
+    settings = Settings(task="multiclass", classes=names, scores="probability", max_bytes=room)
+    p = Processor(msgspec.structs.replace(settings, probability=probability))
+    came, most, taught = 0, 0, 0
+    for number in range(600):
+        lost = number % 40 == 0
+        taught = only(p.process(obs(f"{number}", score=score))).n_labels
+        if not lost:
+            p.process(lab(f"{number}", value="c0"))
+        most = max(most, came - taught)
+        came += not lost
+    assert p.counters["evicted"] == 0
+    assert most <= room // (8 * numbers * len(names)) < 2 * most
+    assert 0 < taught < came
+
+
 def test_settled_at_once_evicts_nothing() -> None:
     """An observation whose label is there already evicts none."""
     p = processor(max_pending=1)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.engine.stream.ordered import OrderedCalibrators
 
 from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.stream import Settings
@@ -53,6 +54,31 @@ def steps(task: str, n: int, seed: int) -> tuple[NDArray[np.int64], CalibrationS
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("task", TASKS)
+def test_merged_calibrators_are_taught_in_order(task: str, rule: dict[str, Any]) -> None:
+    """Answers and numbers of labels are those of plain Python, also after restores, to the bit."""
+    settings = Settings(scores="probability", probability="merged", **TASKS[task], **rule)
+    native, plain = calibrators_of(make_task(settings)), OrderedCalibrators(settings)
+    assert isinstance(native, NativeCalibrators)
+    native.add(KEYS)
+    plain.add(KEYS)
+    keys, every = steps(task, 800, 3)
+    for first in range(0, 800, 200):
+        part = slice(first, first + 200)
+        batch, expected = (
+            native.run(keys[part], every.take(part)),
+            plain.run(keys[part], every.take(part)),
+        )
+        asked = every.kinds[part] == PREDICT
+        assert batch.rows[asked].tolist() == expected.rows[asked].tolist()
+        assert batch.n_labels.tolist() == expected.n_labels.tolist()
+        saved = [bytes(one) for one in native.save()]
+        native = calibrators_of(make_task(settings))
+        native.load(saved)
+        assert [bytes(one) for one in native.save()] == saved
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("task", TASKS)
 def test_all_keys_in_one_call(task: str, rule: dict[str, Any]) -> None:
     """Answers are those of single calibrators, also after a restore, and so are the mixtures."""
     made = make_task(Settings(scores="probability", **TASKS[task], **rule))
@@ -78,23 +104,29 @@ def test_all_keys_in_one_call(task: str, rule: dict[str, Any]) -> None:
         np.testing.assert_array_equal(tables[0], tables[1])
 
 
+@pytest.mark.parametrize("probability", ["merged", "protected"])
 @pytest.mark.parametrize("task", TASKS)
-def test_a_state_of_other_options(task: str) -> None:
+def test_a_state_of_other_options(task: str, probability: str) -> None:
     """States of another number of folds or classes, and of another rule, are refused."""
-    made = make_task(Settings(scores="probability", **TASKS[task]))
+    given = TASKS[task] | {"scores": "probability", "probability": probability}
+    made = make_task(Settings(**given))
     native = calibrators_of(made)
     native.add(1)
     saved = [bytes(one) for one in native.save()]
-    other = TASKS[task] | ({"folds": 4} if task == "folds" else {"classes": (*NAMES, "d")})
-    for options in (other, TASKS[task] | {"window": 9}, TASKS[task] | {"raw_weight": 0.5}):
+    others: list[dict[str, Any]] = [{"window": 9}]
+    others.append({"folds": 4} if task == "folds" else {"classes": (*NAMES, "d")})
+    others += [{"raw_weight": 0.5}] * (probability == "protected")
+    for other in others:
         with pytest.raises(ValueError, match="calibrator 0"):
-            calibrators_of(make_task(Settings(scores="probability", **options))).load(saved)
+            calibrators_of(make_task(Settings(**given | other))).load(saved)
 
 
+@pytest.mark.parametrize("probability", ["merged", "protected"])
 @pytest.mark.parametrize("task", TASKS)
-def test_one_step_is_a_batch_of_one(task: str) -> None:
+def test_one_step_is_a_batch_of_one(task: str, probability: str) -> None:
     """Single steps give the rows of the batch, and the same state."""
-    made = make_task(Settings(scores="probability", **TASKS[task]))
+    given = TASKS[task] | {"probability": probability}
+    made = make_task(Settings(scores="probability", **given))
     single, batch = calibrators_of(made), calibrators_of(made)
     for one in (single, batch):
         one.add(KEYS)

@@ -154,6 +154,8 @@ class Task(ABC):
     ----------
     prediction, outcome
         Types of the outputs.
+    merged
+        Type of the calibrators that the core runs as sets by themselves; None without.
     score_width, prediction_width
         Number of floats of a score, and of a prediction, which has the probabilities or quantiles
         that are served.
@@ -173,19 +175,18 @@ class Task(ABC):
     testing
         Options of e-processes.
     views
-        Views that are tested: "raw" where scores say probabilities, and "calibrated", unless the
-        scores are served as they are.
+        Tested views: "raw" where scores say probabilities, "calibrated" unless scores are served.
     counted
         What labels count in a test of one probability, see `CalibrationEProcess`.
     tested
         What the tested probabilities are of.
     learn_after
-        Age of observations, in milliseconds, at which labels are taught; None if they have an order
-        of their own.
+        Milliseconds after observations at which labels teach; None if they have their own order.
     """
 
     prediction: type[Struct]
     outcome: type[Struct]
+    merged: type[AnyCalibrator] | None = None
     score_width: int
     prediction_width: int
     distributions = False
@@ -198,7 +199,7 @@ class Task(ABC):
         self.probabilities = settings.scores == "probability"
         self.has_raw_view = settings.has_raw_view
         self._kind = registry.find(settings.calibrator_name, settings.task)
-        self.stateful = self._kind.capabilities.stateful
+        self.stateful = self._kind.capabilities.stateful or self._kind is self.merged
         self.mixed = issubclass(self._kind, LaneMixture)
         names = (*FORGETTING, *self._kind.capabilities.options)
         given = {name: getattr(settings, name) for name in names}
@@ -271,8 +272,8 @@ class Task(ABC):
     ) -> tuple[Floats, Column | None]:
         """Run steps, and return a row for each, and its predictive distribution if there are any.
 
-        The options are those of `Calibrator.run`: times, where a calibrator forgets by time, the
-        array of the numbers of labels kept, which the run fills, and numbers of observations.
+        The options are those of `Calibrator.run`: times, where a calibrator forgets by time, an
+        array for the numbers of labels kept, and numbers of observations.
         """
 
     def step(  # noqa: PLR0913, PLR0917 - a step of a calibrator

@@ -66,6 +66,7 @@ class BinaryTask(Task):
 
     prediction = Prediction
     outcome = Outcome
+    merged: type[AnyCalibrator] | None = VennAbers
     score_width = 1
     prediction_width = 3
 
@@ -73,15 +74,14 @@ class BinaryTask(Task):
         super().__init__(settings)
         self._answer = self._kind.capabilities.answer
         self._model_options = model_options(settings, self._options)
-        self.stateful |= self._kind is VennAbers  # labels are taught in an order of predictions
         self._smallest = 0.0 if self.probabilities else -sys.float_info.max
         self._largest = 1.0 if self.probabilities else sys.float_info.max
 
     def native(self) -> tuple[Model, Forgetting] | None:
         """Return an empty model and its rule, if calibrators are the merged or the protected."""
         rule, mixture, teaching = self._model_options
-        if self._kind is VennAbers:
-            return core.VennAbersModel(sets.empty(rule), **teaching), rule
+        if self._kind is self.merged:
+            return core.Merge(sets.empty(rule), **teaching), rule
         if self._kind is ProtectedVennAbers:
             return protection(rule, **mixture, **teaching), rule
         return None

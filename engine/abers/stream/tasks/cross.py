@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.backends import core
+from abers.calibration import CrossVennAbers, sets
 from abers.calibration.folds import fold_of_id
 from abers.calibration.protected_cross import ProtectedCrossVennAbers, fold_protection
 from abers.exceptions import ScoreError
@@ -38,17 +40,22 @@ class CrossTask(BinaryTask):
         Settings of the processor: number of folds, kind of scores, and options of the calibrator.
     """
 
+    merged = CrossVennAbers
+
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._folds = self._options["folds"] = settings.folds
         self.score_width = settings.folds + 1
 
     def native(self) -> tuple[Model, Forgetting] | None:
-        """Return an empty model and its rule, if calibrators are the protected ones."""
-        if self._kind is not ProtectedCrossVennAbers:
-            return None
+        """Return an empty model and its rule, if calibrators are the merged or the protected."""
         rule, mixture, teaching = self._model_options
-        return fold_protection(rule, self._folds, **mixture, **teaching), rule
+        if self._kind is self.merged:
+            held = [sets.empty(rule) for _ in range(self._folds)]
+            return core.FoldMerge(held, **teaching), rule
+        if self._kind is ProtectedCrossVennAbers:
+            return fold_protection(rule, self._folds, **mixture, **teaching), rule
+        return None
 
     def score(self, given: object, id_: str) -> list[float]:
         """Return the scores of an observation, one a fold or one for all, and its fold."""

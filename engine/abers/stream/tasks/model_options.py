@@ -33,5 +33,6 @@ def model_options(settings: Settings, given: Mapping[str, Any]) -> ModelOptions:
         # What expires holds nothing back, so the wait bounds only how many labels are kept.
         "wait": max(settings.max_pending, _LEAST_WAIT),
         "age": -1 if after is None else after,
+        "room": settings.max_bytes,
     }
     return ModelOptions(Forgetting(*map(given.get, FORGETTING)), mixture, teaching)

@@ -16,7 +16,8 @@ import numpy as np
 
 from abers import validation
 from abers.arrays import EXPIRE, PREDICT
-from abers.calibration import OneVsOne, ProtectedMultiClass
+from abers.backends import core
+from abers.calibration import OneVsOne, OneVsRest, ProtectedMultiClass, sets
 from abers.calibration.protected_classes import class_protection
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
@@ -57,6 +58,7 @@ class MultiClassTask(Task):
 
     prediction = MultiClassPrediction
     outcome = MultiClassOutcome
+    merged = OneVsRest
     counted = "right top classes"
     tested = "of the top class"
 
@@ -76,11 +78,14 @@ class MultiClassTask(Task):
         self._options |= {"classes": self._classes, "max_classes": most}
 
     def native(self) -> tuple[Model, Forgetting] | None:
-        """Return an empty model and its rule, if calibrators are the protected ones."""
-        if self._kind is not ProtectedMultiClass:
-            return None
+        """Return an empty model and its rule, if calibrators are the merged or the protected."""
         rule, mixture, teaching = self._model_options
-        return class_protection(rule, len(self._classes), **mixture, **teaching), rule
+        if self._kind is self.merged:
+            held = [sets.empty(rule) for _ in self._classes]
+            return core.ClassMerge(held, **teaching), rule
+        if self._kind is ProtectedMultiClass:
+            return class_protection(rule, len(self._classes), **mixture, **teaching), rule
+        return None
 
     def score(self, given: object, id_: str) -> list[float]:
         """Return the scores of an observation, which are finite and by class; one left out is 0."""

@@ -1,4 +1,4 @@
-"""A Venn-Abers calibrator that is taught in an order of its own: the specification of a stream's.
+"""A calibrator that is taught in an order of its own: the specification of a stream's merged ones.
 
 Labels teach it in the order of `TeachingOrder`, or by age; of observations that this does not know,
 at once.
@@ -11,27 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 from tests.oracles.teaching_order import TeachingByAge, TeachingOrder
 
-from abers import VennAbers
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.oracles.teaching_order import Taught
 
-    from abers.calibration.intervals import VennInterval
-
-__all__ = ["OrderedVennAbers"]
+__all__ = ["OrderedCalibrator"]
 
 
-class OrderedVennAbers:
-    """`VennAbers`, whose observations have numbers; until both classes came nothing is passed.
+class OrderedCalibrator:
+    """A calibrator with numbered observations; until two classes came nothing is passed by age.
 
     With an `age`, calls have the time of the observation, `moment`, and the clock.
     """
 
-    def __init__(self, age: int | None = None, **rule: Any) -> None:  # noqa: ANN401 - those of the calibrator
-        self._calibrator = VennAbers(**rule)
-        self._order: Any = TeachingOrder(2**63 - 1) if age is None else TeachingByAge(age)
+    def __init__(
+        self,
+        calibrator: Any,  # noqa: ANN401 - any
+        age: int | None = None,
+        classes: Sequence[Any] = (0, 1),
+        most: int = 2**62,
+    ) -> None:
+        self._calibrator, self._classes = calibrator, [*classes]
+        self._order: Any = TeachingOrder(2**63 - 1, len(classes), most)
+        if age is not None:
+            self._order = TeachingByAge(age, most)
         self._by_age = age is not None
-        self._held: dict[int, tuple[float, int, dict[str, Any]]] = {}
+        self._held: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
 
     def __len__(self) -> int:
         """Count the observations that the calibrator holds."""
@@ -39,13 +45,13 @@ class OrderedVennAbers:
 
     def predict_one(
         self,
-        score: float,
+        score: Any,  # noqa: ANN401 - of the calibrator
         time: float | None = None,
         *,
         number: int,
         moment: int = 0,
         clock: float = -math.inf,
-    ) -> VennInterval:
+    ) -> Any:  # noqa: ANN401 - likewise
         """Predict; the observation waits for its label from now on."""
         self._advance(clock)
         found = self._calibrator.predict_one(score, time)
@@ -54,17 +60,17 @@ class OrderedVennAbers:
 
     def learn_one(
         self,
-        score: float,
-        label: int,
+        score: Any,  # noqa: ANN401 - of the calibrator
+        label: Any,  # noqa: ANN401 - likewise
         *,
         number: int,
         clock: float = -math.inf,
-        **options: Any,  # noqa: ANN401 - those of the calibrator
+        **options: Any,  # noqa: ANN401 - likewise
     ) -> None:
         """Take a label, and teach what is due."""
         if self._order.waits(number):
             self._held[number] = score, label, options
-            self._teach(self._order.label(number, label) or [])
+            self._teach(self._order.label(number, self._classes.index(label)) or [])
         else:
             self._calibrator.learn_one(score, label, **options)
         self._advance(clock)
