@@ -23,7 +23,7 @@ from abers_connectors.suggestions import no_such_file
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Keys", "Layers", "LocatedProblem", "dotted"]
+__all__ = ["Keys", "Layers", "LocatedProblem", "dotted", "is_variable"]
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -58,6 +58,15 @@ def dotted(path: Keys) -> str:
     )
 
 
+def is_variable(name: str) -> bool:
+    """Return whether a variable of the environment is that of a key.
+
+    >>> is_variable("ABERS_INPUT__DELAY"), is_variable("ABERS_BACKEND")
+    (True, False)
+    """
+    return name.startswith(_PREFIX) and _SEPARATOR in name[len(_PREFIX) :]
+
+
 @dataclass
 class Layers:
     """Values in sections, merged from all layers."""
@@ -80,7 +89,7 @@ class Layers:
             for key, value in _parsed(Path(path), layers.main).items():
                 layers._merge((key,), value, _Origin(layers.main))
         for name in sorted(environ):
-            if name.startswith(_PREFIX) and _SEPARATOR in name[len(_PREFIX) :]:
+            if is_variable(name):
                 keys = tuple(name.removeprefix(_PREFIX).lower().split(_SEPARATOR))
                 layers._merge(keys, _value(environ[name]), _Origin("environment", name))
         for name, value in flags.items():

@@ -27,6 +27,7 @@ from abers_connectors.config.raw_values import RawValues
 from abers_connectors.config.rules import conflicts
 from abers_connectors.config.section import Section, section_options
 from abers_connectors.config.stream_settings import read_settings, setting_values
+from abers_connectors.config.variables import unread_variables
 from abers_connectors.printable import printable
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def load(
 
     The path is that of a TOML file, or None if flags and environment suffice. Flags are values by
     dotted path, which beat all others: ``{"input.delay": 50}``. In the environment
-    ``ABERS_INPUT__DELAY=50`` is the same; a variable without a double underscore is not read.
+    ``ABERS_INPUT__DELAY=50`` is the same; a variable without a double underscore is not read, and
+    a mistake if it is nearly that of a key.
     With the front "flag" the mistakes in flags are said as the command has these options.
 
     >>> config = load(flags={"input.observations": "scores.csv", "input.delay": "2d"}, environ={})
@@ -138,7 +140,8 @@ def load(
         LocatedProblem(tuple(key.split(".")), text)
         for key, text in conflicts(raw, setting_values(settings, raw))
     ]
-    if lines := [*layers.problems, *(_line(layers, one, front) for one in problems)]:
+    lines = [*layers.problems, *(_line(layers, one, front) for one in problems)]
+    if lines := [*lines, *map(printable, unread_variables(environ))]:
         raise ConfigError(lines)
     return Config(
         stream=Settings(**settings),

@@ -6,6 +6,8 @@ option that belongs to the other is refused, not ignored.
 
 from __future__ import annotations
 
+import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from abers.exceptions import ConfigError, ParameterError
 from abers.learners.river_adapters import USUAL
 from abers.stream.settings import LARGEST_TIME, Settings
 from abers_connectors.config import model as configuration
+from abers_connectors.config.variables import unused_variables
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.replay.found_columns import columns_of, label_columns_of
 from abers_connectors.replay.job import Job, unchecked_job
@@ -57,6 +60,8 @@ def job_of_input(options: ReplayOptions) -> Job:
     if Path(options.stream).is_dir() and not is_table(options.stream):
         msg = f"{options.stream} is a directory; name a CSV, JSON Lines or Parquet file in it"
         raise ParameterError(msg)
+    for message in unused_variables(os.environ):
+        warnings.warn(message, stacklevel=2)
     return _job_of_dataset(options) if is_dataset(options.stream) else _job_of_file(options)
 
 

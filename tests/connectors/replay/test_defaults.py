@@ -63,6 +63,13 @@ def predictions(given: Job) -> list[dict[str, Any]]:
     return [msgspec.json.decode(line) for line in lines]
 
 
+def test_variables_are_for_a_configuration(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable of a key does nothing for a file, and a warning names the flag instead."""
+    monkeypatch.setenv("ABERS_CALIBRATOR__WINDOW", "1")
+    with pytest.warns(UserWarning, match="WINDOW: only a configuration reads it; here add --wi"):
+        assert job(str(file)).settings.window is None
+
+
 def test_a_name_is_a_bundled_stream() -> None:
     """A name without a suffix is a river dataset, scored by a learner."""
     given = job_of_input(ReplayOptions("Phishing", "50", "-", forgetting={"window": 7}))
