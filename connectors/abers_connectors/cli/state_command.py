@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from abers_connectors.cli.options import whole_number
 from abers_connectors.exit_codes import USAGE, fail, sentences, show
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["state"]
 
+_MOST = 2**31 - 1  # of the numbers of partitions
+
 state = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 _ConfigPath = Annotated[
@@ -28,7 +31,12 @@ _ConfigPath = Annotated[
 ]
 _Partitions = Annotated[
     list[int] | None,
-    typer.Option("--partition", metavar="N", help="Only this partition; can be repeated."),
+    typer.Option(
+        "--partition",
+        metavar="N",
+        help="Only this partition; can be repeated.",
+        parser=whole_number(0, _MOST),
+    ),
 ]
 
 

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from abers.exceptions import ConfigError
+from abers.exceptions import ConfigError, ParameterError
 from abers.stream.option import Part, said, variable
 from abers_connectors.printable import printable
 from abers_connectors.regular_files import open_regular
 from abers_connectors.suggestions import no_such_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Keys", "Layers", "LocatedProblem", "dotted", "is_variable"]
+__all__ = ["Keys", "Layers", "LocatedProblem", "OptionsError", "dotted", "is_variable"]
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -31,6 +31,18 @@ _FLAGS = "command line"
 _PREFIX, _SEPARATOR = "ABERS_", "__"
 _BARE = re.compile(r"[\w-]+", re.ASCII)
 _AT = re.compile(r"(?P<what>.*) \(at (?P<where>.*)\)", re.DOTALL)
+
+
+class OptionsError(ParameterError):
+    """Flags have mistakes, and nothing else has; `problems` lists all of them."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(problems)  # as they are, so that a pickle can make it again
+        self.problems = problems
+
+    def __str__(self) -> str:
+        """Return all mistakes, one a line."""
+        return "\n".join(self.problems)
 
 
 class LocatedProblem(NamedTuple):

@@ -17,11 +17,12 @@ from abers.exceptions import ConfigError, ParameterError
 from abers.learners.river_adapters import USUAL
 from abers.stream.settings import LARGEST_TIME, Settings
 from abers_connectors.config import model as configuration
+from abers_connectors.config.layers import OptionsError
 from abers_connectors.config.variables import unused_variables
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.replay.found_columns import columns_of, label_columns_of
 from abers_connectors.replay.job import Job, unchecked_job
-from abers_connectors.replay.options import OptionsError, flag_of, given, keys_of
+from abers_connectors.replay.options import flag_of, given, keys_of
 from abers_connectors.sources.csv_dialect import has_decimal_commas
 from abers_connectors.sources.data_files import is_table
 from abers_connectors.sources.delayed_labels import DelayedLabels
