@@ -34,6 +34,7 @@ __all__ = [
     "whole_number",
 ]
 
+_WHOLE = 1000  # characters, more than any sentence has
 # Before what is wrong with a value, in the words of typer.
 _VALUE = re.compile(r"^Invalid value for '(?:-\w' / ')?([^']+)'(?: / '-\w')?: (?:Value error, )?")
 
@@ -113,6 +114,12 @@ class CommandGroup(TyperGroup):
         except TyperException as error:
             error.show = partial(_show, error)  # type: ignore[attr-defined]
             raise
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
+        """Write all commands with their first sentences, which are not cut."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(_WHOLE)) for name, one in found])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own click
         """Return a command; fail for a file, None if there is neither."""

@@ -235,7 +235,7 @@ def replay(  # noqa: PLR0913 - the options of the command
     verbose: Verbose = False,
     as_json: JsonTable = False,
 ) -> None:
-    """Replay a historical stream: predict, wait for the label, learn.
+    """Replay a stream: predict, wait for the label, and learn.
 
     Every observation is scored and calibrated before its label is known. The answers are
     about these predictions as they were issued.

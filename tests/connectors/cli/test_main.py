@@ -283,6 +283,21 @@ def test_a_check_tells_of_a_missing_core(start: Start, tmp_path: Path) -> None:
     assert "nothing.jsonl: no such file" in missing
 
 
+@pytest.mark.parametrize("words", [["--help"], ["state", "--help"]])
+def test_no_sentence_of_the_help_is_cut(
+    invoke: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """The list of commands has a whole sentence for each, on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    _, _, commands = invoke(*words).out.partition("Commands:\n")
+    of = [line for line in commands.splitlines() if line[2:3].strip()]
+    assert len(of) >= 5
+    assert "..." not in commands
+    sentences = " ".join(commands.split())
+    assert sentences.count(".") == len(of)
+    assert sentences.endswith(".")
+
+
 @pytest.mark.parametrize("words", [[], ["--help"], ["replay", "--help"]])
 def test_help_imports_nothing_heavy(words: list[str]) -> None:
     """The command answers at once: neither numpy nor river nor rich is imported for the help."""
