@@ -9,7 +9,12 @@ import numpy as np
 from abers.exceptions import ParameterError
 from abers_connectors.config.value_types import Lateness
 from abers_connectors.replay.defaults import decimal_of, first_scores
-from abers_connectors.replay.found_columns import columns_of, label_columns_of, values_of
+from abers_connectors.replay.found_columns import (
+    columns_of,
+    is_by_id,
+    label_columns_of,
+    values_of,
+)
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.registry import is_dataset, is_rereadable
 
@@ -60,6 +65,11 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
             yield (
                 f"Scores lie in [{low}, {high}], beyond [0, 1], and have no verdict of their own. "
                 "Are they logits? Add --scores logit. Are they per cent? Add --scores percent."
+            )
+        if is_by_id(options, columns_of(options)):
+            yield (
+                f"{options.labels} names no model: a label counts for each model that "
+                "predicted its id."
             )
         if options.positive and _lacks_positives(options, job):
             yield _without_positives(options, columns_of(options))

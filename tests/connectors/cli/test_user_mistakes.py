@@ -113,7 +113,7 @@ REPLAYS = {
         [
             "the file has no score column",
             "scores.csv has the columns a, b",
-            "name it: abers replay scores.csv --score b --label a",
+            "name them: abers replay scores.csv --score b --label a",
         ],
     ),
     "no line of names": Mistake(
@@ -317,7 +317,7 @@ REPLAYS = {
         [
             "the file has no score column",
             "scores.csv has the columns ticket, chance, came",
-            "name it: abers replay scores.csv --score chance --label came",
+            "name them: abers replay scores.csv --score chance --label came",
         ],
     ),
     "columns of classes without the classes": Mistake(

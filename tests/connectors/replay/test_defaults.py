@@ -189,8 +189,8 @@ def test_a_declaration_does_not_go_with_a_bundled_stream() -> None:
             '--distributions: applies only to the task "regression"',
         ),
         ("Phishing", {"support": (0.0, 1.0)}, '--support: applies only to the task "regression"'),
-        ("Phishing", {"coverage": 0.8}, '--coverage: applies only to the task "regression"'),
-        ("ChickWeights", {"coverage": 0.8}, "--coverage: needs --calibrator protected"),
+        ("Phishing", {"coverage": "0.8"}, '--coverage: applies only to the task "regression"'),
+        ("ChickWeights", {"coverage": "0.8"}, "--coverage: needs --calibrator protected"),
         (
             "scores.csv",
             {"task": "regression", "calibrator": "protected"},

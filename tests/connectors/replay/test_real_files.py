@@ -118,9 +118,21 @@ def test_columns_of_both_files_may_be_named() -> None:
             r"p.csv has no time column; .* --delay 50$",
         ),
         (
-            "id,time,score,model\na,#1,.2,m\n",
-            "id,time,label\na,#1,1\n",
-            r"l.csv has no model column",
+            "customer,when,p\na,#1,.2\n",
+            "customer,at,truth,x\na,#1,1,2\n",
+            (
+                r"p.csv and l.csv have no id column that both have, and p.csv has no time column, "
+                r"and l.csv has no label time column; p.csv has .*; l.csv has .*; .*; name them: "
+                r"abers replay p.csv --labels l.csv --id customer --time when --label-time COLUMN$"
+            ),
+        ),
+        (
+            "id,time,chance\na,#1,.2\n",
+            "id,time,came\na,#1,1\n",
+            (
+                r"p.csv has no score column, and l.csv has no label column; p.csv has .*; l.csv "
+                r"has .*; name them: abers replay p.csv --labels l.csv --score chance --label came$"
+            ),
         ),
     ],
 )
@@ -177,16 +189,30 @@ def test_a_column_with_an_equals_sign_is_a_column() -> None:
     assert columns_of(ReplayOptions("m.csv", columns={"score": "p=1"}))["score"] == "p=1"
 
 
-def test_labels_without_the_model() -> None:
-    """A second file of labels needs the model, and no segment: the error says so."""
-    Path("m.csv").write_text("id,time,model,prob\na,1,x,.5\n")
-    Path("l.csv").write_text("id,time,label\na,2,1\n")
-    with pytest.raises(
-        ParameterError, match=r"add that column to l\.csv, .* --segment-column model$"
-    ):
-        replayed("m.csv", labels="l.csv")
-    (found,) = replayed("m.csv", labels="l.csv", columns={"segment": "model"})
-    assert (found["model"], found["segment"]) == ("default", "x")
+TWO_MODELS = (
+    "id,time,score,model\na,#1,.2,x\nb,#2,.7,y\nc,#6,.9,x\nc,#6,.4,y\nd,#9,.4,x\ne,#9,.6,y\n"
+)
+
+
+@pytest.mark.parametrize("asked", [{}, {"models": ["x"]}, {"workers": 2}])
+def test_labels_without_the_model(asked: dict[str, Any]) -> None:
+    """A label that names no model counts for each model that predicted its id, early or late."""
+    labels = ["a,#3,0", "d,#4,1", "b,#5,1", "c,#7,1", "gone,#8,0", "e,#10,1"]
+    of = {"a": "x", "b": "y", "c": "xy", "d": "x", "e": "y", "gone": "z"}
+    write_two(TWO_MODELS, "id,time,label\n" + "".join(f"{one}\n" for one in labels))
+    found = replayed("p.csv", labels="l.csv", **asked)
+    named = [f"{one},{model}\n" for one in labels for model in of[one[: one.index(",")]]]
+    write_two(TWO_MODELS, "id,time,label,model\n" + "".join(named))
+    assert found == replayed("p.csv", labels="l.csv", **asked)
+    assert max(one["n_labels"] for one in found) == 2
+
+
+def test_labels_without_the_model_are_noted() -> None:
+    """A note says for which models a label counts."""
+    write_two(TWO_MODELS, "id,time,label\na,#3,0\n")
+    plan = plan_replay(ReplayOptions("p.csv", labels="l.csv"))
+    note = "l.csv names no model: a label counts for each model that predicted its id."
+    assert note in plan.said.notes
 
 
 def test_model_and_segment_may_be_named() -> None:
@@ -275,7 +301,7 @@ def test_a_flag_that_topics_have_no_use_for(invoke: Invoke) -> None:
         "[kafka]\nbootstrap_servers = 'h:1'\nobservations = 'o'\npredictions = 'p'\n"
     )
     ran: Ran = invoke("replay", "k.toml", "--delay", "5")
-    assert (ran.code, ran.out) == (78, "")
+    assert (ran.code, ran.out) == (2, "")
     assert "--delay: applies only to files" in ran.err
 
 
