@@ -15,6 +15,7 @@ import numpy as np
 
 from abers.exceptions import ConfigError, ParameterError
 from abers.learners.river_adapters import USUAL
+from abers.stream.column_types import column
 from abers.stream.settings import LARGEST_TIME, Settings
 from abers_connectors.config import model as configuration
 from abers_connectors.config.layers import OptionsError
@@ -24,10 +25,12 @@ from abers_connectors.replay.found_columns import (
     are_probabilities,
     columns_of,
     is_by_id,
+    is_mixed,
     label_columns_of,
 )
 from abers_connectors.replay.job import Job, unchecked_job
 from abers_connectors.replay.options import flag_of, given, keys_of
+from abers_connectors.sources.arrivals import ArrivalLog
 from abers_connectors.sources.csv_dialect import has_decimal_commas
 from abers_connectors.sources.data_files import is_table
 from abers_connectors.sources.delayed_labels import DelayedLabels
@@ -118,13 +121,13 @@ def _require_classes(options: ReplayOptions, columns: Mapping[str, str]) -> None
 def _job_of_file(options: ReplayOptions) -> Job:
     """Return the job of a file of scores; refuse options that do not apply."""
     _require_options_of_file(options)
-    fields = columns_of(options)
-    _require_one_delay(options, fields)
+    fields, mixed = columns_of(options), is_mixed(options)
+    _require_one_delay(options, fields, mixed=mixed)
     flags = {
         "input.observations": options.stream,
         "input.decimal": decimal_of(options),
         **{f"input.fields.{one}": path for one, path in ({"model": _ONE_MODEL} | fields).items()},
-        **({"input.delay": None} if "label_time" in fields or options.labels else {}),
+        **({"input.delay": None} if "label_time" in fields or options.labels or mixed else {}),
     }
     if options.labels is not None:
         second = label_columns_of(options, fields)
@@ -159,7 +162,7 @@ def _require_options_of_file(options: ReplayOptions) -> None:
         _require_classes(options, options.score)
 
 
-def _require_one_delay(options: ReplayOptions, fields: Mapping[str, Any]) -> None:
+def _require_one_delay(options: ReplayOptions, fields: Mapping[str, Any], *, mixed: bool) -> None:
     """Raise a ParameterError for a delay of labels that have times of their own."""
     if options.delay is None:
         return
@@ -168,6 +171,9 @@ def _require_one_delay(options: ReplayOptions, fields: Mapping[str, Any]) -> Non
         raise ParameterError(msg)
     if options.labels is not None:
         msg = "--delay does not go with --labels; a label comes at the time of its row"
+        raise ParameterError(msg)
+    if mixed:
+        msg = "--delay does not go with labels in rows of their own; leave it out"
         raise ParameterError(msg)
 
 
@@ -196,11 +202,15 @@ def first_scores(options: ReplayOptions, job: Job) -> NDArray[np.float64] | None
     Nothing is read in advance of what can be read only once.
     """
     source = job.source
-    if not isinstance(source, DelayedLabels | MergedSource) or not is_rereadable(options.stream):
+    if not isinstance(source, ArrivalLog | DelayedLabels | MergedSource) or not is_rereadable(
+        options.stream
+    ):
         return None
     first = source.first()
-    scores = None if first is None or first.bad else first.events.scores
-    if scores is None or not len(scores):
+    if first is None or first.bad or first.events.scores is None:
+        return None
+    scores = column(first.events.scores[~first.events.labels].tolist())
+    if not len(scores):
         return None
     if scores.dtype.kind == "f":
         return scores[:, None]

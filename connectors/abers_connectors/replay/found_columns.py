@@ -20,13 +20,20 @@ from abers_connectors.sources.base import HasFields, SourceOptions
 from abers_connectors.sources.registry import is_rereadable, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from abers_connectors.replay.options import ReplayOptions
 
-__all__ = ["are_probabilities", "columns_of", "is_by_id", "label_columns_of", "values_of"]
+__all__ = [
+    "are_probabilities",
+    "columns_of",
+    "is_by_id",
+    "is_mixed",
+    "label_columns_of",
+    "values_of",
+]
 
 _ANY = "COLUMN"  # in a command that names no column for want of a guess
 _NO_ID = "\0"  # no column has this name
@@ -62,6 +69,22 @@ def label_columns_of(options: ReplayOptions, columns: dict[str, Any]) -> dict[st
         The columns of the first one.
     """
     return {_OF_LABELS.get(one, one): at for one, at in _second(options, columns).wanted.items()}
+
+
+def is_mixed(options: ReplayOptions) -> bool:
+    """Return whether a file has labels in rows of their own, among those of scores."""
+    return _has_rows_of_labels(options, _first(options).wanted)
+
+
+def _has_rows_of_labels(options: ReplayOptions, wanted: Mapping[str, Any]) -> bool:
+    """Return whether some of the first rows of a file have a label and no score."""
+    if options.labels is not None or not Path(options.stream).is_file() or "label" not in wanted:
+        return False
+    if options.columns.get("label_time") is not None:
+        return False
+    scores = [*_names(wanted["score"])]
+    rows = _first_rows(options, options.stream, [*scores, wanted["label"]])
+    return any(wanted["label"] in row and not row.keys() & {*scores} for row in rows)
 
 
 def is_by_id(options: ReplayOptions, columns: dict[str, Any]) -> bool:
@@ -102,6 +125,9 @@ def _first(options: ReplayOptions) -> _Columns:
             wanted[one] = column
         elif one in {"id", "time"} and not second and Path(options.stream).is_file():
             wanted[one] = "row"  # which means nothing where there are many files
+    if _has_rows_of_labels(options, wanted):
+        wanted |= {one: USUAL_NAMES[one][0] for one in ("id", "time") if wanted[one] == "row"}
+        wanted.pop("label_time", None)
     if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
         wanted.pop("label_time", None)  # it means nothing with row numbers, and a delay beats it
     if second and known:
@@ -133,18 +159,22 @@ def _second(options: ReplayOptions, columns: dict[str, Any]) -> _Columns:
 
 def values_of(options: ReplayOptions, columns: Sequence[str]) -> dict[str, list[Any]]:
     """Return the first values of some columns of a file, by column."""
-    return _first_values(options, options.stream, columns)
+    return _values_of(_first_rows(options, options.stream, columns), columns)
 
 
-def _first_values(
+def _values_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> dict[str, list[Any]]:
+    return {one: [row[one] for row in rows if one in row] for one in columns}
+
+
+def _first_rows(
     options: ReplayOptions, file: str, columns: Sequence[str]
-) -> dict[str, list[Any]]:
+) -> list[Mapping[str, Any]]:
+    """Return the first rows of a file, with the columns that have a value."""
     fields = Fields(id="row", time="row", score="const:0", passthrough=tuple(columns))
     source = open_source(file, SourceOptions(fields, **csv_of(options)))
     first = next(source.batches(), None)
     extra = () if first is None or first.events.extra is None else first.events.extra
-    rows = [one or {} for one in islice(extra, _SAMPLE)]
-    return {one: [row[one] for row in rows if one in row] for one in columns}
+    return [one or {} for one in islice(extra, _SAMPLE)]
 
 
 def _fields_of(options: ReplayOptions, file: str) -> Sequence[str] | None:
@@ -239,7 +269,7 @@ def _left(of: _Columns) -> list[str]:
 def _guesses(options: ReplayOptions, of: _Columns, taken: Iterable[str]) -> dict[str, str]:
     """Return a column for each missing one, or `_ANY`; some are taken already."""
     left = [one for one in _left(of) if one not in taken]
-    values = _first_values(options, of.file, left)
+    values = _values_of(_first_rows(options, of.file, left), left)
     guesses = dict.fromkeys(of.missing, _ANY)
     for field in sorted(of.missing):  # labels are known by values, and scores may be the rest
         guesses[field] = _guess(field, of.missing[field], left, values)

@@ -189,6 +189,51 @@ def test_a_column_with_an_equals_sign_is_a_column() -> None:
     assert columns_of(ReplayOptions("m.csv", columns={"score": "p=1"}))["score"] == "p=1"
 
 
+MIXED = {
+    "s.jsonl": (
+        '{"id": "a", "time": 1, "score": 0.8}\n{"id": "b", "time": 2, "score": 0.3}\n'
+        '{"id": "a", "time": 3, "label": 1}\n{"id": "c", "time": 4, "score": 0.6}\n'
+        '{"id": "b", "time": 5, "label": 0}\n{"id": "d", "time": 6, "score": 0.9}\n'
+    ),
+    "s.csv": "id,time,score,label\na,1,.8,\nb,2,.3,\na,3,,1\nc,4,.6,\nb,5,,0\nd,6,.9,\n",
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_labels_in_rows_of_their_own(name: str) -> None:
+    """Scores and labels in one file are read as they came, and a note says so."""
+    Path(name).write_text(MIXED[name])
+    found = replayed(name)
+    assert [(one["id"], one["n_labels"]) for one in found] == [
+        ("a", 0),
+        ("b", 0),
+        ("c", 1),
+        ("d", 2),
+    ]
+    plan = plan_replay(ReplayOptions(name))
+    assert plan.said.notes == [f"{name} has labels in rows of their own, and is read in its order."]
+    assert plan.job.settings.scores == "probability"
+    Path("s.toml").write_text(
+        f"[task]\nscores = 'probability'\n[input]\nobservations = '{name}'\n"
+        "[output]\npredictions = 'run.jsonl'\n"
+    )
+    assert replayed("s.toml") == found
+
+
+@pytest.mark.parametrize(
+    ("content", "given", "message"),
+    [
+        (MIXED["s.csv"], {"delay": "5"}, "--delay does not go with labels in rows of their own"),
+        ("time,score,label\n1,.8,\n2,,1\n", {}, "the file has no id column; .* --id COLUMN$"),
+    ],
+)
+def test_mistakes_with_rows_of_labels(content: str, given: dict[str, Any], message: str) -> None:
+    """Labels in rows of their own have no delay, and are joined by ids that the file must have."""
+    Path("s.csv").write_text(content)
+    with pytest.raises(ParameterError, match=message):
+        plan_replay(ReplayOptions("s.csv", **given))
+
+
 TWO_MODELS = (
     "id,time,score,model\na,#1,.2,x\nb,#2,.7,y\nc,#6,.9,x\nc,#6,.4,y\nd,#9,.4,x\ne,#9,.6,y\n"
 )
