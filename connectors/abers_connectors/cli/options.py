@@ -143,7 +143,7 @@ def _show(error: Any) -> None:  # noqa: ANN401 - typer's own click
 
 
 def _guess(what: str) -> str:
-    """Return a question about a word that is none of some others."""
+    """Return a question about a word that is not among some others."""
     from abers.suggestions import closest  # noqa: PLC0415 - help imports no engine
 
     word, *known = re.findall("'([^']*)'", what) if " is not one of " in what else [""]

@@ -158,7 +158,7 @@ def _unfit(config: Config, path: str) -> str | None:
 def first_batch(config: Config, path: str) -> Batch | None:
     """Return the first records of a file or folder, as a run reads them.
 
-    There are none in what is read only once, or over a network, which is only opened.
+    What is read only once, or over a network, is only opened, and the result is None.
     """
     batches = open_input(config, path).batches()
     if not (Path(path).is_file() or is_table(path)):

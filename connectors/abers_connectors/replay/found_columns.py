@@ -59,7 +59,7 @@ def columns_of(options: ReplayOptions) -> dict[str, Any]:
 def label_columns_of(options: ReplayOptions, columns: dict[str, Any]) -> dict[str, str]:
     """Return the columns of the second file, by field: a label has the time of its row.
 
-    There is none of a model if the file has none: then a label is that of its id.
+    Without a model the file has labels of ids, for all models that predicted them.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def is_by_id(options: ReplayOptions, columns: dict[str, Any]) -> bool:
 
 
 class _Columns(NamedTuple):
-    """The columns of a file by field, and all that it has; they are unknown where none is known."""
+    """The columns of a file by field, and all that it has; empty where they are not known."""
 
     file: str
     wanted: dict[str, Any]
@@ -278,7 +278,7 @@ def _guesses(options: ReplayOptions, of: _Columns, taken: Iterable[str]) -> dict
 
 
 def _shared_id(first: Sequence[str], second: Sequence[str]) -> str:
-    """Return the column that both files have and that is none of another field, or `_ANY`."""
+    """Return the column that both files have and that no other field has, or `_ANY`."""
     shared = [one for one in first if one in second]
     usual = {usual_column(one, shared) for one in USUAL_NAMES}
     unusual = [one for one in shared if one not in usual]

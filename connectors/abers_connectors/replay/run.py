@@ -191,7 +191,7 @@ class BaseRun(ABC):
             self._sinks[name].write(rows)
 
     def _write_dead(self, found: Sequence[DeadLetterRecord]) -> None:
-        """Write dead letters, a row once: its label alone is none, where rows have their labels.
+        """Write dead letters, a row once: where rows have their labels, a label alone is left out.
 
         Its observation is a dead letter already, or it has expired, which is counted.
         """

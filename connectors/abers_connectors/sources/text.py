@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["TextSource"]
 
 _BATCH_RECORDS = 5000
-_FIRST = 100  # records of JSON whose fields are looked at before all are read
+_FIRST = 100  # records of JSON that are read in advance for their fields
 
 
 class TextSource:
