@@ -119,7 +119,7 @@ def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _bad_records(config: Config, path: str) -> Iterator[str]:
-    """Warn of files with a bad record among the first ones; a file that must be text and is not is an error."""
+    """Warn of files with a bad record among the first ones; raise for one that cannot be read."""
     for key, file in inputs_of(config):
         try:
             first = first_batch(config, file)
