@@ -153,8 +153,7 @@ def sampled(source: Source, settings: Settings) -> Sample:
     """Read some records, at most 10,000, and process them."""
     rows: list[SampleRow] = []
     records, mistake = 0, None
-    processor = Processor(settings, outcomes=False)
-    processor.front = "toml"
+    processor = Processor(settings, outcomes=False, front="toml")
     try:
         for batch in source.batches():
             dead = _dead(batch, processor)
