@@ -17,6 +17,8 @@ import pytest
 from tests.connectors.conftest import in_a_line
 
 import abers
+from abers.stream.fields import FIELDS, LABEL_FIELDS
+from abers_connectors.cli.flags import FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -281,6 +283,14 @@ def test_a_check_tells_of_a_missing_core(start: Start, tmp_path: Path) -> None:
     core, missing = in_a_line(err.decode()).splitlines(keepends=True)
     assert (process.returncode, core) == (78, f"error: {config}: {LACKING}")
     assert "nothing.jsonl: no such file" in missing
+
+
+def test_messages_of_the_engine_name_flags_that_there_are() -> None:
+    """The engine names the flags of fields, which are declared where it cannot look."""
+    for fields in (FIELDS, LABEL_FIELDS):
+        named = re.findall(r"--[a-z-]+", fields.flag)
+        assert len(named) >= 3
+        assert {*named} <= {*FLAGS}
 
 
 @pytest.mark.parametrize("words", [["--help"], ["state", "--help"]])
