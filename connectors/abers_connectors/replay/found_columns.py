@@ -73,14 +73,18 @@ def label_columns_of(options: ReplayOptions, columns: dict[str, Any]) -> dict[st
 
 def is_mixed(options: ReplayOptions) -> bool:
     """Return whether a file has labels in rows of their own, among those of scores."""
-    return _has_rows_of_labels(options, _first(options).wanted)
+    _, wanted, known = _first(options)
+    return _has_rows_of_labels(options, wanted, known)
 
 
-def _has_rows_of_labels(options: ReplayOptions, wanted: Mapping[str, Any]) -> bool:
+def _has_rows_of_labels(
+    options: ReplayOptions, wanted: Mapping[str, Any], known: Sequence[str]
+) -> bool:
     """Return whether some of the first rows of a file have a label and no score."""
-    if options.labels is not None or not Path(options.stream).is_file() or "label" not in wanted:
+    if options.labels is not None or not Path(options.stream).is_file():
         return False
-    if options.columns.get("label_time") is not None:
+    timed = options.columns.get("label_time") is not None
+    if timed or any(_is_missing(wanted[one], known) for one in ("score", "label")):
         return False
     scores = [*_names(wanted["score"])]
     rows = _first_rows(options, options.stream, [*scores, wanted["label"]])
@@ -125,7 +129,7 @@ def _first(options: ReplayOptions) -> _Columns:
             wanted[one] = column
         elif one in {"id", "time"} and not second and Path(options.stream).is_file():
             wanted[one] = "row"  # which means nothing where there are many files
-    if _has_rows_of_labels(options, wanted):
+    if _has_rows_of_labels(options, wanted, known):
         wanted |= {one: USUAL_NAMES[one][0] for one in ("id", "time") if wanted[one] == "row"}
         wanted.pop("label_time", None)
     if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
@@ -170,7 +174,9 @@ def _first_rows(
     options: ReplayOptions, file: str, columns: Sequence[str]
 ) -> list[Mapping[str, Any]]:
     """Return the first rows of a file, with the columns that have a value."""
-    fields = Fields(id="row", time="row", score="const:0", passthrough=tuple(columns))
+    fields = Fields(
+        id="row", time="row", model="const:any", score="const:0", passthrough=tuple(columns)
+    )
     source = open_source(file, SourceOptions(fields, **csv_of(options)))
     first = next(source.batches(), None)
     extra = () if first is None or first.events.extra is None else first.events.extra
