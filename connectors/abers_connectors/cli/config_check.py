@@ -16,7 +16,7 @@ from abers_connectors.config.model import load
 from abers_connectors.config.value_types import shown
 from abers_connectors.http.token import TOKEN, is_local
 from abers_connectors.preflight import run_problems
-from abers_connectors.replay.file_checks import unreadable
+from abers_connectors.replay.file_checks import first_batch, inputs_of, unreadable
 from abers_connectors.replay.inputs import open_input
 from abers_connectors.schemas.registry_client import SchemaRegistry
 from abers_connectors.secret import is_exposed
@@ -95,7 +95,8 @@ def check(
     if found:
         raise ConfigError(found)
     findings = _asked(path, config, environ) if connect else None
-    warnings = [f"{path}: {line}" for line in _exposed(config, environ)]
+    warned = [*_exposed(config, environ), *([] if sample else _bad_records(config, path))]
+    warnings = [f"{path}: {line}" for line in warned]
     if sample is None:
         return ConfigReport(config, None, findings, warnings)
     some = sampled(_sample_source(config, sample, environ), config.settings())
@@ -115,6 +116,17 @@ def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
         f"http.host: other machines can reach {http.host}, and the live page has no token; set "
         f"{TOKEN} in the environment, or write {shown('127.0.0.1')}"
     )
+
+
+def _bad_records(config: Config, path: str) -> Iterator[str]:
+    """Warn of files with a bad record among the first ones; raise for one that cannot be read."""
+    for key, file in inputs_of(config):
+        try:
+            first = first_batch(config, file)
+        except RecordError as error:
+            raise ConfigError([f"{path}: {key}: {error}"]) from None
+        if first is not None and (mistake := _first_mistake(first, {})):
+            yield f"{key}: {mistake}"
 
 
 def _sample_source(config: Config, sample: str, environ: Mapping[str, str]) -> Source:
@@ -141,8 +153,7 @@ def sampled(source: Source, settings: Settings) -> Sample:
     """Read some records, at most 10,000, and process them."""
     rows: list[SampleRow] = []
     records, mistake = 0, None
-    processor = Processor(settings, outcomes=False)
-    processor.front = "toml"
+    processor = Processor(settings, outcomes=False, front="toml")
     try:
         for batch in source.batches():
             dead = _dead(batch, processor)

@@ -103,7 +103,7 @@ def run(
     ] = None,
     as_json: JsonTable = False,
 ) -> None:
-    """Process a stream: files, standard input, or topics of Kafka.
+    """Process files, standard input, or topics of Kafka.
 
     With [state] in the configuration, a stopped run continues where it stopped. With [kafka] it
     serves until it is stopped, and always continues where it stopped.
@@ -166,7 +166,7 @@ def inspect(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show what a saved state holds, without executing anything in it."""
+    """Show a saved state, without executing anything in it."""
     with sentences():
         import msgspec
 
@@ -193,7 +193,10 @@ def prometheus_rules(
         ),
     ] = "",
 ) -> None:
-    """Print recording and alerting rules for Prometheus; see docs/metrics.md."""
+    """Print recording and alerting rules for Prometheus.
+
+    docs/metrics.md explains them.
+    """
     from abers_connectors.metrics.alert_rules import alert_rules
 
     with sentences():

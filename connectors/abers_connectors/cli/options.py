@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -12,6 +13,9 @@ from typer.exceptions import TyperException
 
 from abers_connectors.cli.flags import FLAGS
 from abers_connectors.exit_codes import show_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "CommandGroup",
@@ -27,7 +31,12 @@ __all__ = [
     "input_option",
     "output_option",
     "time_option",
+    "whole_number",
 ]
+
+_WHOLE = 1000  # characters, more than any sentence has
+# Before what is wrong with a value, in the words of typer.
+_VALUE = re.compile(r"^Invalid value for '(?:-\w' / ')?([^']+)'(?: / '-\w')?: (?:Value error, )?")
 
 
 def _option(group: str, metavar: str | None, text: str, *names: str, **more: Any) -> Any:  # noqa: ANN401 - typer's own
@@ -82,6 +91,19 @@ Models = Annotated[
 ]
 
 
+def whole_number(least: int, most: int) -> Callable[[object], int]:
+    """Return what reads a whole number that only a flag has; its error says what to write."""
+
+    def read(given: object) -> int:
+        text = str(given)
+        if text.isascii() and text.isdecimal() and least <= int(text) <= most:
+            return int(text)
+        msg = f"{text!r} is not a whole number from {least} to {most:,}; write one"
+        raise typer.BadParameter(msg)
+
+    return read
+
+
 class CommandGroup(TyperGroup):
     """The commands; a file in the place of one is an error that names `abers replay`."""
 
@@ -92,6 +114,12 @@ class CommandGroup(TyperGroup):
         except TyperException as error:
             error.show = partial(_show, error)  # type: ignore[attr-defined]
             raise
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
+        """Write all commands with their first sentences, which are not cut."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(_WHOLE)) for name, one in found])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own click
         """Return a command; fail for a file, None if there is neither."""
@@ -106,10 +134,21 @@ def _show(error: Any) -> None:  # noqa: ANN401 - typer's own click
         typer.echo(error.format_message(), err=True)  # `abers state` without a command of it
         return
     what, _, near = error.format_message().partition(" (Possible options: ")
-    what = what.replace(": Value error, ", ": ").removesuffix(".")
-    meant = f"did you mean {near.removesuffix(')').replace(', ', ' or ')}?" if near else ""
+    what = _VALUE.sub(r"\1: ", what).removesuffix(".")
+    meant = (
+        f"did you mean {near.removesuffix(')').replace(', ', ' or ')}?" if near else _guess(what)
+    )
     command = "abers" if error.ctx is None else error.ctx.command_path
     show_error("; ".join(filter(None, (what, meant, f"see {command} --help"))))
+
+
+def _guess(what: str) -> str:
+    """Return a question about a word that is not among some others."""
+    from abers.suggestions import closest  # noqa: PLC0415 - help imports no engine
+
+    word, *known = re.findall("'([^']*)'", what) if " is not one of " in what else [""]
+    near = closest(word, known)
+    return f"did you mean '{near}'?" if near else ""
 
 
 class GroupedCommand(TyperCommand):

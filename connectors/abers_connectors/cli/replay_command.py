@@ -18,6 +18,7 @@ from abers_connectors.cli.options import (
     input_option,
     output_option,
     time_option,
+    whole_number,
 )
 from abers_connectors.cli.stream_options import (
     DelayOption,
@@ -139,7 +140,7 @@ def replay(  # noqa: PLR0913 - the options of the command
     ] = None,
     probability: ProbabilityOption = None,
     window: Annotated[
-        int | None,
+        str | None,
         declared_option("--window"),
     ] = None,
     max_age: Annotated[
@@ -155,11 +156,11 @@ def replay(  # noqa: PLR0913 - the options of the command
         declared_option("--distributions", more="The flag asks for all."),
     ] = False,
     support: Annotated[
-        tuple[float, float] | None,
+        tuple[str, str] | None,
         declared_option("--support", more="Protected numbers need them."),
     ] = None,
     coverage: Annotated[
-        float | None,
+        str | None,
         declared_option("--coverage", more="For protected numbers; a bound holds on any stream."),
     ] = None,
     compare: Annotated[
@@ -188,8 +189,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             "N",
             "Share the models out among N processes. The outputs are the same.",
             "--workers",
-            min=1,
-            max=256,
+            parser=whole_number(1, 256),
         ),
     ] = 1,
     speed: Annotated[
@@ -235,7 +235,7 @@ def replay(  # noqa: PLR0913 - the options of the command
     verbose: Verbose = False,
     as_json: JsonTable = False,
 ) -> None:
-    """Replay a historical stream: predict, wait for the label, learn.
+    """Replay a stream: predict, wait for the label, and learn.
 
     Every observation is scored and calibrated before its label is known. The answers are
     about these predictions as they were issued.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from abers_connectors.cli.options import CommandGroup, whole_number
 from abers_connectors.exit_codes import USAGE, fail, sentences, show
 
 if TYPE_CHECKING:
@@ -21,20 +22,27 @@ if TYPE_CHECKING:
 
 __all__ = ["state"]
 
-state = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+_MOST = 2**31 - 1  # of the numbers of partitions
+
+state = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
 
 _ConfigPath = Annotated[
     str, typer.Argument(metavar="CONFIG", help="A TOML file with a section [kafka].")
 ]
 _Partitions = Annotated[
     list[int] | None,
-    typer.Option("--partition", metavar="N", help="Only this partition; can be repeated."),
+    typer.Option(
+        "--partition",
+        metavar="N",
+        help="Only this partition; can be repeated.",
+        parser=whole_number(0, _MOST),
+    ),
 ]
 
 
 @state.callback()
 def _root() -> None:
-    """Manage the state of a service over Kafka: list, verify, rebuild and reset it."""
+    """List, verify, rebuild and reset the state of a service."""
 
 
 @state.command("list")
@@ -43,7 +51,7 @@ def list_(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show the offsets and snapshots of each partition, and the start of a restore."""
+    """Show offsets, snapshots and the start of a restore by partition."""
     with sentences():
         import msgspec
 
@@ -63,9 +71,9 @@ def verify(
     partition: _Partitions = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Restore each partition, and add up all records, events and predictions by how they ended.
+    """Restore each partition, and add up all records by how they ended.
 
-    Exit code 78 says that they do not add up.
+    Events and predictions are added up too. Exit code 78 says that they do not add up.
     """
     with sentences():
         import msgspec
@@ -106,9 +114,10 @@ def rebuild(
         typer.Option("--allow-truncated-input", help="Rebuild even if the first records are gone."),
     ] = False,
 ) -> None:
-    """Rebuild a lost state up to the committed offsets, without publishing anything.
+    """Rebuild a lost state up to the committed offsets.
 
-    The topics are read from their beginning, or from the time in kafka.starting_offset.
+    Nothing is published. The topics are read from their beginning, or from the time in
+    kafka.starting_offset.
     """
     with sentences():
         if not from_inputs:
@@ -144,7 +153,10 @@ def reset(
 
 @state.command("new-key")
 def new_key() -> None:
-    """Print a new key for ABERS_STATE_KEY, which seals all states; it is not saved anywhere."""
+    """Print a new key for ABERS_STATE_KEY, which seals all states.
+
+    It is not saved anywhere.
+    """
     from abers_connectors.state_key import new_key as made
 
     typer.echo(made())

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from abers import registry
+from abers.monitoring.answers.formats import per_cent
 from abers.stream.fields import ROW, constant
 from abers.stream.setting_rules import usual_calibrator
 from abers_connectors.config.options import options
-from abers_connectors.config.phrases import Line, Meaning, percent
+from abers_connectors.config.phrases import Line, Meaning
 from abers_connectors.config.service_description import service_lines, topic_inputs, topic_outputs
 from abers_connectors.config.units import counted, duration
 from abers_connectors.files.formats import STANDARD
@@ -113,7 +114,7 @@ def _calibrates(settings: Settings) -> Iterator[Meaning]:
     yield _kept(settings)
     if settings.task == "regression":
         if settings.coverage is not None:
-            share = percent(settings.coverage)
+            share = per_cent(settings.coverage, None)
             yield Meaning(f"an interval for {share} of the labels", ("calibrator.coverage",))
     elif settings.protected:
         yield Meaning("p is protected", ("calibrator.probability",))
@@ -264,7 +265,7 @@ def _unreadable(output: sections.OutputSection) -> Iterator[Meaning]:
         return
     file = _file(output.dead_letters_path, "output")
     yield Meaning(f"unreadable records to {file}", ("output.on_bad_record", "output.dead_letters"))
-    most = percent(output.max_dead_letter_ratio)
+    most = per_cent(output.max_dead_letter_ratio, None)
     yield Meaning(f"stops if over {most} are unreadable", ("output.max_dead_letter_ratio",))
 
 

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from abers.exceptions import ConfigError
+from abers.exceptions import ConfigError, ParameterError
 from abers.stream.option import Part, said, variable
 from abers_connectors.printable import printable
 from abers_connectors.regular_files import open_regular
 from abers_connectors.suggestions import no_such_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Keys", "Layers", "LocatedProblem", "dotted"]
+__all__ = ["Keys", "Layers", "LocatedProblem", "OptionsError", "dotted", "is_variable"]
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -31,6 +31,18 @@ _FLAGS = "command line"
 _PREFIX, _SEPARATOR = "ABERS_", "__"
 _BARE = re.compile(r"[\w-]+", re.ASCII)
 _AT = re.compile(r"(?P<what>.*) \(at (?P<where>.*)\)", re.DOTALL)
+
+
+class OptionsError(ParameterError):
+    """Flags have mistakes, and nothing else has; `problems` lists all of them."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(problems)  # as they are, so that a pickle can make it again
+        self.problems = problems
+
+    def __str__(self) -> str:
+        """Return all mistakes, one a line."""
+        return "\n".join(self.problems)
 
 
 class LocatedProblem(NamedTuple):
@@ -58,6 +70,15 @@ def dotted(path: Keys) -> str:
     )
 
 
+def is_variable(name: str) -> bool:
+    """Return whether a variable of the environment is that of a key.
+
+    >>> is_variable("ABERS_INPUT__DELAY"), is_variable("ABERS_BACKEND")
+    (True, False)
+    """
+    return name.startswith(_PREFIX) and _SEPARATOR in name[len(_PREFIX) :]
+
+
 @dataclass
 class Layers:
     """Values in sections, merged from all layers."""
@@ -80,7 +101,7 @@ class Layers:
             for key, value in _parsed(Path(path), layers.main).items():
                 layers._merge((key,), value, _Origin(layers.main))
         for name in sorted(environ):
-            if name.startswith(_PREFIX) and _SEPARATOR in name[len(_PREFIX) :]:
+            if is_variable(name):
                 keys = tuple(name.removeprefix(_PREFIX).lower().split(_SEPARATOR))
                 layers._merge(keys, _value(environ[name]), _Origin("environment", name))
         for name, value in flags.items():

@@ -20,13 +20,20 @@ from abers.stream.schema_columns import Readers
 from abers.stream.settings import Settings
 from abers.stream.times import TimeReader
 from abers_connectors.config import sections
-from abers_connectors.config.layers import Keys, Layers, LocatedProblem, dotted
+from abers_connectors.config.layers import (
+    Keys,
+    Layers,
+    LocatedProblem,
+    OptionsError,
+    dotted,
+)
 from abers_connectors.config.options import OF_SETTINGS, SECTIONS, options
 from abers_connectors.config.problems import read_sections
 from abers_connectors.config.raw_values import RawValues
 from abers_connectors.config.rules import conflicts
 from abers_connectors.config.section import Section, section_options
 from abers_connectors.config.stream_settings import read_settings, setting_values
+from abers_connectors.config.variables import unread_variables
 from abers_connectors.printable import printable
 
 if TYPE_CHECKING:
@@ -123,8 +130,10 @@ def load(
 
     The path is that of a TOML file, or None if flags and environment suffice. Flags are values by
     dotted path, which beat all others: ``{"input.delay": 50}``. In the environment
-    ``ABERS_INPUT__DELAY=50`` is the same; a variable without a double underscore is not read.
-    With the front "flag" the mistakes in flags are said as the command has these options.
+    ``ABERS_INPUT__DELAY=50`` is the same; a variable without a double underscore is not read, and
+    a mistake if it is nearly that of a key.
+    With the front "flag" the mistakes in flags are said as the command has these options, and an
+    OptionsError if there are no others.
 
     >>> config = load(flags={"input.observations": "scores.csv", "input.delay": "2d"}, environ={})
     >>> config.input.delay
@@ -138,8 +147,10 @@ def load(
         LocatedProblem(tuple(key.split(".")), text)
         for key, text in conflicts(raw, setting_values(settings, raw))
     ]
-    if lines := [*layers.problems, *(_line(layers, one, front) for one in problems)]:
-        raise ConfigError(lines)
+    unread = [*map(printable, unread_variables(environ))]
+    if lines := [*layers.problems, *(_line(layers, one, front) for one in problems), *unread]:
+        of_flags = len(lines) == sum(layers.is_flag(one.path) for one in problems)
+        raise (OptionsError if front == "flag" and of_flags else ConfigError)(lines)
     return Config(
         stream=Settings(**settings),
         front="toml" if path is not None else front,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Line", "Meaning", "percent"]
+__all__ = ["Line", "Meaning"]
 
 
 class Meaning(NamedTuple):
@@ -27,12 +27,3 @@ class Line(NamedTuple):
         '7 days for a label; then it is dropped'
         """
         return self.between.join(phrase.text for phrase in self.phrases)
-
-
-def percent(share: float) -> str:
-    """Write a share in per cent; no line breaks before the sign.
-
-    >>> percent(0.1).replace(chr(0xA0), " ")
-    '10 %'
-    """
-    return f"{100 * share:.12g}\u00a0%"

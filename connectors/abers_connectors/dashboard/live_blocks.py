@@ -62,6 +62,5 @@ class LiveBlocks:
         return made.blocks
 
     def _blocks(self, model: ObservedModel, silence: Silence | None) -> tuple[Block, ...]:
-        return model_blocks(
-            model.monitor, zone=self._zone, where=_WHERE, silence=silence, **model.given()
-        )
+        details = model.details()._replace(where=_WHERE, silence=silence)
+        return model_blocks(model.monitor, details, zone=self._zone)

@@ -6,11 +6,11 @@ All of it happens in the thread that works, so nothing is read while it changes.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from abers.pages.model_findings import LatestOutcomes
+from abers.pages.model_findings import LatestOutcomes, ModelDetails
 from abers_connectors.dashboard.model_history import joined_history
 from abers_connectors.dashboard.models import model_monitors, model_statuses
 from abers_connectors.dashboard.reference_period import ReferencePeriod
@@ -40,16 +40,15 @@ class ObservedModel(NamedTuple):
     history: JoinedHistory
     reference: Reference | None = None
 
-    def given(self) -> dict[str, Any]:
-        """Return what `abers.pages.model_document` takes of the history."""
+    def details(self) -> ModelDetails:
+        """Return what a page shows of the history."""
         history = self.history
-        outcomes = LatestOutcomes(history.last, history.levels) if len(history.last) else None
-        return {
-            "alarms": history.alarms,
-            "experts_over_time": history.experts,
-            "outcomes": outcomes,
-            "reference": None if self.reference is None else self.reference.shares,
-        }
+        return ModelDetails(
+            alarms=history.alarms,
+            experts_over_time=history.experts,
+            outcomes=LatestOutcomes(history.last, history.levels) if len(history.last) else None,
+            reference=None if self.reference is None else self.reference.shares,
+        )
 
 
 class Observer:

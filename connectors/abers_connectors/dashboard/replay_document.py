@@ -112,12 +112,11 @@ def _of_one(run: FinishedReplay) -> Document:
     whole = run.observer.whole()
     found = model_document(
         whole.monitor,
+        whole.details()._replace(records=_records(run, whole.monitor)),
         title=run.stream,
         zone=run.zone,
         facts=(*_counted(run), *_period(run, whole.monitor)),
-        records=_records(run, whole.monitor),
         foot=_foot(),
-        **whole.given(),
     )
     blocks = [*found.blocks]
     at = next((n for n, one in enumerate(blocks, 1) if isinstance(one, AnswersBlock)), 0)
@@ -178,8 +177,7 @@ def _model(run: FinishedReplay, key: Key) -> _Model:
 
 
 def _blocks(run: FinishedReplay, observed: ObservedModel, prefix: str) -> tuple[Block, ...]:
-    given = observed.given()
-    return model_blocks(observed.monitor, zone=run.zone, prefix=prefix, **given)
+    return model_blocks(observed.monitor, observed.details(), zone=run.zone, prefix=prefix)
 
 
 def _period(run: FinishedReplay, monitor: TaskMonitor) -> Iterator[str]:

@@ -6,33 +6,31 @@ import math
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ParameterError
-from abers.stream.fields import FIELDS, root
+from abers.stream.fields import FIELDS, LABEL_FIELDS, root
 from abers.stream.option import said
 from abers.stream.readers import number
-from abers.suggestions import did_you_mean
+from abers.suggestions import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from abers.stream.schema import Schema
 
-__all__ = ["column_meant", "require_columns"]
+__all__ = ["require_columns"]
 
 
 def require_columns(schema: Schema, name: str, columns: Sequence[str]) -> None:
-    """Raise a ParameterError for an input without a column that its schema needs.
+    """Raise a ParameterError with all columns that an input lacks and its schema needs.
 
     A model or a segment may be missing, but not be there under a name in another case.
     """
-    where = said((FIELDS,), schema.readers.front)
-    for paths in schema.needs:
-        roots = [root(path) for path in paths]
-        if any(not names or not set(names).isdisjoint(columns) for names in roots):
-            continue
-        hint = next(filter(None, (column_meant(path, columns) for path in paths)), "")
+    where = said((LABEL_FIELDS if schema.kind == "labels" else FIELDS,), schema.readers.front)
+    if lacking := [paths for paths in schema.needs if not _has_any(columns, paths)]:
+        *others, last = (f"no column {' or '.join(paths)}" for paths in lacking)
+        what = " and ".join(filter(None, (", ".join(others), last)))
         msg = (
-            f"{name} has no column {' or '.join(paths)}; its columns are "
-            f"{', '.join(columns)}; name the right one {where}{hint}"
+            f"{name} has {what}; its columns are {', '.join(columns)}; name the right "
+            f"{'ones' if others else 'one'} {where}{_hint(lacking, columns)}"
         )
         raise ParameterError(msg)
     for path in schema.names:
@@ -45,17 +43,17 @@ def require_columns(schema: Schema, name: str, columns: Sequence[str]) -> None:
             raise ParameterError(msg)
 
 
-def column_meant(path: str, columns: Sequence[str]) -> str:
-    """Return the end of a message about a missing column: a guess, or the empty string.
+def _has_any(columns: Sequence[str], paths: Iterable[str]) -> bool:
+    roots = [root(path) for path in paths]
+    return any(not names or not set(names).isdisjoint(columns) for names in roots)
 
-    Examples
-    --------
-    >>> column_meant("score", ["id", "scores"]), column_meant("score", ["id", "p"])
-    ('; did you mean scores?', '')
-    >>> column_meant("score", ["0.25", "1"])
-    '; is the first line a record? Then write the names of the columns above it'
-    """
-    hint = did_you_mean(path, columns)
-    if hint or not any(math.isfinite(number(one)) for one in columns):
-        return hint
-    return "; is the first line a record? Then write the names of the columns above it"
+
+def _hint(lacking: Sequence[Sequence[str]], columns: Sequence[str]) -> str:
+    """Return the end of a message about missing columns: guesses, or the empty string."""
+    near = {path: closest(path, columns) for paths in lacking for path in paths}
+    if guesses := {path: one for path, one in near.items() if one is not None}:
+        pairs = [one if len(lacking) == 1 else f"{one} for {path}" for path, one in guesses.items()]
+        return f"; did you mean {', '.join(pairs)}?"
+    if any(math.isfinite(number(one)) for one in columns):
+        return "; is the first line a record? Then write the names of the columns above it"
+    return ""

@@ -9,7 +9,13 @@ import numpy as np
 from abers.exceptions import ParameterError
 from abers_connectors.config.value_types import Lateness
 from abers_connectors.replay.defaults import decimal_of, first_scores
-from abers_connectors.replay.found_columns import columns_of, label_columns_of, values_of
+from abers_connectors.replay.found_columns import (
+    columns_of,
+    is_by_id,
+    is_mixed,
+    label_columns_of,
+    values_of,
+)
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.registry import is_dataset, is_rereadable
 
@@ -30,7 +36,9 @@ def lateness_of(options: ReplayOptions) -> Lateness:
     """Return the delay of the labels: that of the options, or none if labels have times."""
     if options.labels is not None:
         return Lateness()
-    timed = not is_dataset(options.stream) and "label_time" in columns_of(options)
+    if is_dataset(options.stream):
+        return options.lateness
+    timed = "label_time" in columns_of(options) or is_mixed(options)
     return Lateness() if timed else options.lateness
 
 
@@ -60,6 +68,13 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
             yield (
                 f"Scores lie in [{low}, {high}], beyond [0, 1], and have no verdict of their own. "
                 "Are they logits? Add --scores logit. Are they per cent? Add --scores percent."
+            )
+        if is_mixed(options):
+            yield f"{options.stream} has labels in rows of their own, and is read in its order."
+        if is_by_id(options, columns_of(options)):
+            yield (
+                f"{options.labels} names no model: a label counts for each model that "
+                "predicted its id."
             )
         if options.positive and _lacks_positives(options, job):
             yield _without_positives(options, columns_of(options))

@@ -6,6 +6,8 @@ option that belongs to the other is refused, not ignored.
 
 from __future__ import annotations
 
+import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +15,26 @@ import numpy as np
 
 from abers.exceptions import ConfigError, ParameterError
 from abers.learners.river_adapters import USUAL
+from abers.stream.column_types import column
 from abers.stream.settings import LARGEST_TIME, Settings
 from abers_connectors.config import model as configuration
+from abers_connectors.config.layers import OptionsError
+from abers_connectors.config.variables import unused_variables
 from abers_connectors.files.formats import scheme_of
-from abers_connectors.replay.found_columns import columns_of, label_columns_of
+from abers_connectors.replay.found_columns import (
+    are_probabilities,
+    columns_of,
+    is_by_id,
+    is_mixed,
+    label_columns_of,
+)
 from abers_connectors.replay.job import Job, unchecked_job
-from abers_connectors.replay.options import OptionsError, flag_of, given, keys_of
+from abers_connectors.replay.options import flag_of, given, keys_of
+from abers_connectors.sources.arrivals import ArrivalLog
 from abers_connectors.sources.csv_dialect import has_decimal_commas
 from abers_connectors.sources.data_files import is_table
 from abers_connectors.sources.delayed_labels import DelayedLabels
+from abers_connectors.sources.labels_by_id import labels_by_id
 from abers_connectors.sources.merge import MergedSource
 from abers_connectors.sources.registry import SOURCES, is_dataset, is_rereadable
 from abers_connectors.sources.river_datasets import RiverDataset
@@ -37,7 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["decimal_of", "first_scores", "job_of_input"]
 
 _USES = {"input.observations": "the input", "input.labels": "--labels"}
-_ROUNDING = 0.01  # of probabilities that were written with few digits
 _MAX_PENDING = 2**31 - 1  # observations
 _MAX_BYTES = Settings().max_bytes
 _MAX_MODELS = 100_000  # a service has 1,000 by default, for it can have junk in their names
@@ -57,6 +69,8 @@ def job_of_input(options: ReplayOptions) -> Job:
     if Path(options.stream).is_dir() and not is_table(options.stream):
         msg = f"{options.stream} is a directory; name a CSV, JSON Lines or Parquet file in it"
         raise ParameterError(msg)
+    for message in unused_variables(os.environ):
+        warnings.warn(message, stacklevel=2)
     return _job_of_dataset(options) if is_dataset(options.stream) else _job_of_file(options)
 
 
@@ -106,6 +120,28 @@ def _require_classes(options: ReplayOptions, columns: Mapping[str, str]) -> None
 
 def _job_of_file(options: ReplayOptions) -> Job:
     """Return the job of a file of scores; refuse options that do not apply."""
+    _require_options_of_file(options)
+    fields, mixed = columns_of(options), is_mixed(options)
+    _require_one_delay(options, fields, mixed=mixed)
+    flags = {
+        "input.observations": options.stream,
+        "input.decimal": decimal_of(options),
+        **{f"input.fields.{one}": path for one, path in ({"model": _ONE_MODEL} | fields).items()},
+        **({"input.delay": None} if "label_time" in fields or options.labels or mixed else {}),
+    }
+    if options.labels is not None:
+        second = label_columns_of(options, fields)
+        flags["input.fields.label_time"] = None  # the column is one of the second file
+        flags |= {f"input.label_fields.{one}": column for one, column in second.items()}
+    flags["task.scores"] = _kind_of_scores(options, flags)
+    job = _job_without_state(options, options.kind, flags)
+    if is_by_id(options, fields) and isinstance(job.source, MergedSource):
+        return job._replace(source=labels_by_id(job.source))
+    return job
+
+
+def _require_options_of_file(options: ReplayOptions) -> None:
+    """Raise a ParameterError for a file that is not there, and for options that are not for it."""
     for one in filter(None, (options.stream, options.labels)):
         _require_readable(one)
     if options.learner is not None:
@@ -124,31 +160,32 @@ def _job_of_file(options: ReplayOptions) -> Job:
         raise ParameterError(msg)
     if isinstance(options.score, dict):
         _require_classes(options, options.score)
-    fields = columns_of(options)
-    timed = "label_time" in fields
-    if timed and options.delay is not None:  # the column was named
+
+
+def _require_one_delay(options: ReplayOptions, fields: Mapping[str, Any], *, mixed: bool) -> None:
+    """Raise a ParameterError for a delay of labels that have times of their own."""
+    if options.delay is None:
+        return
+    if "label_time" in fields:  # the column was named
         msg = "--delay does not go with a column of label times; leave one of them out"
         raise ParameterError(msg)
-    if options.labels is not None and options.delay is not None:
+    if options.labels is not None:
         msg = "--delay does not go with --labels; a label comes at the time of its row"
         raise ParameterError(msg)
-    one_model = {} if "model" in fields else {"model": _ONE_MODEL}
-    flags = {
-        "input.observations": options.stream,
-        "input.decimal": decimal_of(options),
-        **{f"input.fields.{one}": path for one, path in (one_model | fields).items()},
-        **({"input.delay": None} if timed or options.labels else {}),
-    }
-    if options.labels is not None:
-        second = label_columns_of(options, fields)
-        flags["input.fields.label_time"] = None  # the column is one of the second file
-        flags |= {f"input.label_fields.{one}": column for one, column in second.items()}
+    if mixed:
+        msg = "--delay does not go with labels in rows of their own; leave it out"
+        raise ParameterError(msg)
+
+
+def _kind_of_scores(options: ReplayOptions, flags: Mapping[str, Any]) -> str:
+    """Return the kind of the scores, as it was named or as the first ones are."""
     scores = keys_of(options).get("task.scores")
-    if scores is None and options.kind != "regression":
-        plain = options._replace(calibrator=None, probability=None)  # which may need probabilities
-        sample = _job_without_state(plain, options.kind, {**flags, "task.scores": "any"})
-        scores = "probability" if _are_probabilities(first_scores(options, sample)) else None
-    return _job_without_state(options, options.kind, {**flags, "task.scores": scores or "any"})
+    if scores is not None or options.kind == "regression":
+        return scores or "any"
+    plain = options._replace(calibrator=None, probability=None)  # which may need probabilities
+    sample = _job_without_state(plain, options.kind, {**flags, "task.scores": "any"})
+    found = first_scores(options, sample)
+    return "any" if found is None or not are_probabilities(found) else "probability"
 
 
 def decimal_of(options: ReplayOptions) -> str:
@@ -165,22 +202,19 @@ def first_scores(options: ReplayOptions, job: Job) -> NDArray[np.float64] | None
     Nothing is read in advance of what can be read only once.
     """
     source = job.source
-    if not isinstance(source, DelayedLabels | MergedSource) or not is_rereadable(options.stream):
+    if not isinstance(source, ArrivalLog | DelayedLabels | MergedSource) or not is_rereadable(
+        options.stream
+    ):
         return None
     first = source.first()
-    scores = None if first is None or first.bad else first.events.scores
-    if scores is None or not len(scores):
+    if first is None or first.bad or first.events.scores is None:
+        return None
+    scores = column(first.events.scores[~first.events.labels].tolist())
+    if not len(scores):
         return None
     if scores.dtype.kind == "f":
         return scores[:, None]
     return np.array([[*one.values()] for one in scores.tolist()], float)
-
-
-def _are_probabilities(scores: NDArray[np.float64] | None) -> bool:
-    """Return whether scores lie in [0, 1], and those of several classes sum to 1."""
-    if scores is None or not ((scores >= 0.0) & (scores <= 1.0)).all():
-        return False
-    return scores.shape[1] == 1 or bool((abs(scores.sum(axis=1) - 1.0) <= _ROUNDING).all())
 
 
 def _job_without_state(options: ReplayOptions, task: str, flags: Mapping[str, Any]) -> Job:

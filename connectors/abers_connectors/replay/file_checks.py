@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from abers_connectors.config.model import Config
+    from abers_connectors.sources.base import Batch
 
-__all__ = ["file_problems", "files_of", "require_files", "state_problems", "unreadable"]
+__all__ = [
+    "file_problems",
+    "files_of",
+    "first_batch",
+    "inputs_of",
+    "require_files",
+    "state_problems",
+    "unreadable",
+]
 
 
 def require_files(config: Config, name: str) -> None:
@@ -36,10 +46,10 @@ def require_files(config: Config, name: str) -> None:
 
 def file_problems(config: Config, name: str | None = None) -> Iterator[str]:
     """Yield the problems of inputs and outputs, each with its key; `name` is that of the file."""
-    given, output = config.input, config.output
-    for key, path in (("observations", given.observations), ("labels", given.labels)):
-        if path is not None and (problem := unreadable(path) or _unopenable(config, path)):
-            yield f"input.{key}: {problem}"
+    output = config.output
+    for key, file in inputs_of(config):
+        if problem := unreadable(file) or _unfit(config, file):
+            yield f"{key}: {problem}"
     outputs = {
         "output.predictions": output.predictions,
         "output.outcomes": output.outcomes,
@@ -74,12 +84,19 @@ def state_problems(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
         yield f"state.path: {KEYLESS}"
 
 
-def files_of(config: Config) -> Iterator[FileUse]:
-    """Yield the files that a run reads and writes: inputs, outputs, and those of the state."""
-    given, output = config.input, config.output
+def inputs_of(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield the key and the name of each input."""
+    given = config.input
     for key, path in (("observations", given.observations), ("labels", given.labels)):
         if path is not None:
-            yield FileUse(f"input.{key}", path, reads=True)
+            yield f"input.{key}", path
+
+
+def files_of(config: Config) -> Iterator[FileUse]:
+    """Yield the files that a run reads and writes: inputs, outputs, and those of the state."""
+    output = config.output
+    for key, path in inputs_of(config):
+        yield FileUse(key, path, reads=True)
     yield FileUse("output.predictions", output.predictions)
     if output.outcomes is not None:
         yield FileUse("output.outcomes", output.outcomes)
@@ -128,9 +145,22 @@ def _unwritable(path: str, *, resumed: bool) -> str | None:
     return None
 
 
-def _unopenable(config: Config, path: str) -> str | None:
+def _unfit(config: Config, path: str) -> str | None:
+    """Describe why a file cannot be opened, or which columns it lacks."""
     try:
-        open_input(config, path)
-    except MissingExtraError as error:
+        with suppress(RecordError):  # the run says that, with its place
+            first_batch(config, path)
+    except (MissingExtraError, ParameterError) as error:
         return str(error)
     return None
+
+
+def first_batch(config: Config, path: str) -> Batch | None:
+    """Return the first records of a file or folder, as a run reads them.
+
+    What is read only once, or over a network, is only opened, and the result is None.
+    """
+    batches = open_input(config, path).batches()
+    if not (Path(path).is_file() or is_table(path)):
+        return None
+    return next(batches, None)

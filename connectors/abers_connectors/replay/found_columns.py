@@ -6,7 +6,9 @@ import math
 import shlex
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from abers.column_names import REQUIRED, USUAL_NAMES, usual_column
 from abers.exceptions import ParameterError, RecordError
@@ -18,14 +20,26 @@ from abers_connectors.sources.base import HasFields, SourceOptions
 from abers_connectors.sources.registry import is_rereadable, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from abers_connectors.replay.options import ReplayOptions
 
-__all__ = ["columns_of", "label_columns_of", "values_of"]
+__all__ = [
+    "are_probabilities",
+    "columns_of",
+    "is_by_id",
+    "is_mixed",
+    "label_columns_of",
+    "values_of",
+]
 
 _ANY = "COLUMN"  # in a command that names no column for want of a guess
+_NO_ID = "\0"  # no column has this name
+_OF_LABELS = {"label_time": "time"}  # what a flag names is the time in a file of labels
 _SAMPLE = 100  # rows
+_ROUNDING = 0.01  # of probabilities that were written with few digits
 
 
 def columns_of(options: ReplayOptions) -> dict[str, Any]:
@@ -33,33 +47,19 @@ def columns_of(options: ReplayOptions) -> dict[str, Any]:
 
     Model and segment are there if the file has them. A missing id or time is the number of the
     record, unless labels come from a second file. All columns are taken to exist where the first
-    record cannot be read in advance, as in a pipe.
+    record cannot be read in advance, as in a pipe. A ParameterError names all columns that the
+    file lacks, and those that the second file lacks, too.
     """
-    second = options.labels is not None
-    elsewhere = {"label", "label_time"} if second else set()
-    named = given({**options.columns, "score": options.score})
-    named = {one: column for one, column in named.items() if one not in elsewhere}
-    wanted = {one: USUAL_NAMES[one][0] for one in REQUIRED if one not in elsewhere} | named
-    known = _fields_of(options, options.stream)
-    if known is None:
-        return wanted
-    taken = {name for column in named.values() for name in _names(column)}
-    unnamed = [one for one in known if one not in taken]
-    for one in (one for one in USUAL_NAMES if one not in named and one not in elsewhere):
-        if column := usual_column(one, unnamed):
-            wanted[one] = column
-        elif one in {"id", "time"} and not second and Path(options.stream).is_file():
-            wanted[one] = "row"  # which means nothing where there are many files
-    if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
-        wanted.pop("label_time", None)  # it means nothing with row numbers, and a delay beats it
-    if second and known:
-        wanted["id"], _ = _ids(options, known)
-    _require(options, options.stream, wanted, known)
-    return wanted
+    first = _first(options)
+    second = [] if options.labels is None else [_second(options, first.wanted)]
+    _require(options, [first, *second])
+    return first.wanted
 
 
 def label_columns_of(options: ReplayOptions, columns: dict[str, Any]) -> dict[str, str]:
     """Return the columns of the second file, by field: a label has the time of its row.
+
+    Without a model the file has labels of ids, for all models that predicted them.
 
     Parameters
     ----------
@@ -68,35 +68,119 @@ def label_columns_of(options: ReplayOptions, columns: dict[str, Any]) -> dict[st
     columns
         The columns of the first one.
     """
+    return {_OF_LABELS.get(one, one): at for one, at in _second(options, columns).wanted.items()}
+
+
+def is_mixed(options: ReplayOptions) -> bool:
+    """Return whether a file has labels in rows of their own, among those of scores."""
+    _, wanted, known = _first(options)
+    return _has_rows_of_labels(options, wanted, known)
+
+
+def _has_rows_of_labels(
+    options: ReplayOptions, wanted: Mapping[str, Any], known: Sequence[str]
+) -> bool:
+    """Return whether some of the first rows of a file have a label and no score."""
+    if options.labels is not None or not Path(options.stream).is_file():
+        return False
+    timed = options.columns.get("label_time") is not None
+    if timed or any(_is_missing(wanted[one], known) for one in ("score", "label")):
+        return False
+    scores = [*_names(wanted["score"])]
+    rows = _first_rows(options, options.stream, [*scores, wanted["label"]])
+    return any(wanted["label"] in row and not row.keys() & {*scores} for row in rows)
+
+
+def is_by_id(options: ReplayOptions, columns: dict[str, Any]) -> bool:
+    """Return whether the labels of a second file name no model, though the first file does."""
+    if options.labels is None or "model" not in columns:
+        return False
+    second = _second(options, columns)
+    return bool(second.known) and "model" not in second.wanted
+
+
+class _Columns(NamedTuple):
+    """The columns of a file by field, and all that it has; empty where they are not known."""
+
+    file: str
+    wanted: dict[str, Any]
+    known: Sequence[str]
+
+    @property
+    def missing(self) -> dict[str, Any]:
+        """The columns that the file lacks; the run says what is bad in it."""
+        wanted = self.wanted.items() if self.known else ()
+        return {one: column for one, column in wanted if _is_missing(column, self.known)}
+
+
+def _first(options: ReplayOptions) -> _Columns:
+    second = options.labels is not None
+    elsewhere = {"label", "label_time"} if second else set()
+    named = given({**options.columns, "score": options.score})
+    named = {one: column for one, column in named.items() if one not in elsewhere}
+    wanted = {one: USUAL_NAMES[one][0] for one in REQUIRED if one not in elsewhere} | named
+    known = _fields_of(options, options.stream)
+    if known is None:
+        return _Columns(options.stream, wanted, ())
+    taken = {name for column in named.values() for name in _names(column)}
+    unnamed = [one for one in known if one not in taken]
+    for one in (one for one in USUAL_NAMES if one not in named and one not in elsewhere):
+        if column := usual_column(one, unnamed):
+            wanted[one] = column
+        elif one in {"id", "time"} and not second and Path(options.stream).is_file():
+            wanted[one] = "row"  # which means nothing where there are many files
+    if _has_rows_of_labels(options, wanted, known):
+        wanted |= {one: USUAL_NAMES[one][0] for one in ("id", "time") if wanted[one] == "row"}
+        wanted.pop("label_time", None)
+    if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
+        wanted.pop("label_time", None)  # it means nothing with row numbers, and a delay beats it
+    if second and known:
+        wanted["id"], _ = _ids(options, known)
+    return _Columns(options.stream, wanted, known)
+
+
+def _second(options: ReplayOptions, columns: dict[str, Any]) -> _Columns:
     file = options.labels or ""
     named = given(options.columns)
     known = _fields_of(options, file)
     if not known:
-        return {"label": "label"} | {one: named[one] for one in ("label",) if one in named}
+        unknown = {"label": "label"} | {one: named[one] for one in ("label",) if one in named}
+        return _Columns(file, unknown, ())
     first = _fields_of(options, options.stream)
     id_ = _ids(options, first, known)[1] if first else columns["id"]
     left = [one for one in known if one != id_]
     time = usual_column("label_time", left) or usual_column("time", left) or columns["time"]
     found = {
         "id": id_,
-        "time": named.get("label_time", time),
+        "label_time": named.get("label_time", time),
         "label": named.get("label") or usual_column("label", left) or "label",
     }
-    if "model" in columns:
-        found["model"] = usual_column("model", left) or columns["model"]
-    flags = {"time": "label_time"}
-    _require(options, file, {flags.get(one, one): column for one, column in found.items()}, known)
-    return found
+    model = columns.get("model")
+    if model is not None and (usual := usual_column("model", left) or (model in left and model)):
+        found["model"] = usual
+    return _Columns(file, found, known)
 
 
 def values_of(options: ReplayOptions, columns: Sequence[str]) -> dict[str, list[Any]]:
     """Return the first values of some columns of a file, by column."""
-    fields = Fields(id="row", time="row", score="const:0", passthrough=tuple(columns))
-    source = open_source(options.stream, SourceOptions(fields, **csv_of(options)))
+    return _values_of(_first_rows(options, options.stream, columns), columns)
+
+
+def _values_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> dict[str, list[Any]]:
+    return {one: [row[one] for row in rows if one in row] for one in columns}
+
+
+def _first_rows(
+    options: ReplayOptions, file: str, columns: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """Return the first rows of a file, with the columns that have a value."""
+    fields = Fields(
+        id="row", time="row", model="const:any", score="const:0", passthrough=tuple(columns)
+    )
+    source = open_source(file, SourceOptions(fields, **csv_of(options)))
     first = next(source.batches(), None)
     extra = () if first is None or first.events.extra is None else first.events.extra
-    rows = [one or {} for one in islice(extra, _SAMPLE)]
-    return {one: [row[one] for row in rows if one in row] for one in columns}
+    return [one or {} for one in islice(extra, _SAMPLE)]
 
 
 def _fields_of(options: ReplayOptions, file: str) -> Sequence[str] | None:
@@ -114,7 +198,7 @@ def _fields_of(options: ReplayOptions, file: str) -> Sequence[str] | None:
 def _ids(
     options: ReplayOptions, first: Sequence[str], second: Sequence[str] | None = None
 ) -> tuple[str, str]:
-    """Return the columns of ids of both files; a ParameterError if they share none."""
+    """Return the columns of ids of both files; those that no file has if they share none."""
     file = options.labels or ""
     second = (_fields_of(options, file) or first) if second is None else second
     if (named := options.columns.get("id")) is not None:
@@ -123,81 +207,88 @@ def _ids(
     if (name := usual_column("id", shared)) is not None:
         return name, name
     own, other = usual_column("id", first), usual_column("id", second)
-    if own is not None and other is not None:
-        return own, other
-    usual = {usual_column(one, shared) for one in USUAL_NAMES}
-    unusual = [one for one in shared if one not in usual]
-    guess = unusual[0] if len(unusual) == 1 else _ANY
-    msg = (
-        f"{options.stream} and {file} have no id column that both have; {options.stream} has the "
-        f"columns {', '.join(first)}; {file} has the columns {', '.join(second)}; name it: "
-        f"{_command(options, {'id': guess})}"
-    )
-    raise ParameterError(msg)
+    return (own, other) if own is not None and other is not None else (_NO_ID, _NO_ID)
 
 
-def _require(
-    options: ReplayOptions, file: str, wanted: dict[str, Any], known: Sequence[str]
-) -> None:
-    """Raise a ParameterError if a file has not all columns; the run says what is bad in it."""
-    missing = {one: column for one, column in wanted.items() if _is_missing(column, known)}
-    if not known or not missing:
+def _require(options: ReplayOptions, files: Sequence[_Columns]) -> None:
+    """Raise a ParameterError with all columns that files lack."""
+    lacking = [one for one in files if one.missing]
+    if not lacking:
         return
-    if len(known) == 1:
-        msg = f"{file} has one column, {known[0]}; it needs one of scores and one of labels"
-        raise ParameterError(msg)
-    remedy = _remedy(options, file, wanted, missing, known)
-    raise ParameterError("; ".join([_what(options, file, missing), *remedy]))
+    for file, _, known in lacking:
+        if len(known) == 1:
+            msg = f"{file} has one column, {known[0]}; it needs one of scores and one of labels"
+            raise ParameterError(msg)
+    no_id = any(_NO_ID in one.missing.values() for one in lacking)
+    what = [f"{options.stream} and {options.labels} have no id column that both have"] * no_id
+    what += filter(None, (_what(options, one) for one in lacking))
+    shown = files if no_id else lacking
+    raise ParameterError("; ".join([", and ".join(what), *_remedy(options, files, shown)]))
 
 
-def _what(options: ReplayOptions, file: str, missing: dict[str, Any]) -> str:
-    """Return which column a file lacks: one that was named, or one of no usual name."""
-    field, column = next(iter(missing.items()))
-    if field in given(options.columns):
-        return f"{file} has no column {', '.join(_names(column))}"
-    whole = "the file" if options.labels is None else file
-    return f"{whole} has no {field.replace('_', ' ')} column"
+def _what(options: ReplayOptions, of: _Columns) -> str:
+    """Return which columns a file lacks: those that were named, or those of no usual name."""
+    missing = {one: column for one, column in of.missing.items() if column != _NO_ID}
+    named = {one: column for one, column in missing.items() if one in given(options.columns)}
+    found = [f"no column {', '.join(_names(column))}" for column in named.values()]
+    found += [f"no {one.replace('_', ' ')} column" for one in missing if one not in named]
+    whole = of.file if named or options.labels is not None else "the file"
+    return f"{whole} has {' and '.join(found)}" if found else ""
 
 
 def _remedy(
-    options: ReplayOptions,
-    file: str,
-    wanted: dict[str, Any],
-    missing: dict[str, Any],
-    known: Sequence[str],
+    options: ReplayOptions, files: Sequence[_Columns], shown: Sequence[_Columns]
 ) -> Iterable[str]:
     """Return which columns there are, and the command that names the right ones."""
-    yield f"{file} has the columns {', '.join(known)}"
-    if any(math.isfinite(number(one)) for one in known):
+    for one in shown:
+        yield f"{one.file} has the columns {', '.join(one.known)}"
+    if any(math.isfinite(number(one)) for of in shown for one in of.known):
         yield "is the first line a record? Then write the names of the columns above it"
         return
-    several = str(missing.get("score", "")).split(",")
-    if len(several) > 1 and {*several} <= {*known}:
+    several = str(files[0].missing.get("score", "")).split(",")
+    if len(several) > 1 and {*several} <= {*files[0].known}:
         pairs = shlex.quote(",".join(f"CLASS={one}" for one in several))
         yield f"are these the scores of several classes? Name the class of each: --score {pairs}"
         return
-    taken = {name for column in wanted.values() for name in _names(column)}
-    left = [one for one in known if one not in taken]
-    values = values_of(options, left) if file == options.stream else {}
-    guesses, is_guessable = dict.fromkeys(missing, _ANY), bool(left)
-    for field in sorted(missing):  # the label is known by its values, and the score may be the rest
-        guesses[field] = _guess(field, missing[field], left, values)
-        left = [one for one in left if one != guesses[field]]
-    if "model" in missing and file != options.stream:
-        yield (
-            f"a label names the model of its prediction: add that column to {file}, or give each "
-            f"its own calibrator without it: --segment-column {missing['model']}"
-        )
-        return
-    timeless = options.labels is not None and not {"time", "label_time"}.isdisjoint(missing)
+    no_id = any(_NO_ID in one.missing.values() for one in files)
+    ids = {"id": _shared_id(*(one.known for one in files))} if no_id else {}
+    guesses = {
+        one: column for of in files for one, column in _guesses(options, of, ids.values()).items()
+    } | ids
+    timeless = options.labels is not None and not {"time", "label_time"}.isdisjoint(guesses)
     if timeless:
         joined = _command(options._replace(labels=None, columns={}), {})
         yield (
             f"without times, put the labels into a column of {options.stream}, and say how late "
             f"they are: {joined} --delay 50"
         )
-    if not timeless or is_guessable:
-        yield f"name it: {_command(options, guesses)}"
+    if not timeless or any(_left(one) for one in files if one.missing):
+        yield f"name {'it' if len(guesses) == 1 else 'them'}: {_command(options, guesses)}"
+
+
+def _left(of: _Columns) -> list[str]:
+    """Return the columns of a file that belong to no field."""
+    taken = {name for column in of.wanted.values() for name in _names(column)}
+    return [one for one in of.known if one not in taken]
+
+
+def _guesses(options: ReplayOptions, of: _Columns, taken: Iterable[str]) -> dict[str, str]:
+    """Return a column for each missing one, or `_ANY`; some are taken already."""
+    left = [one for one in _left(of) if one not in taken]
+    values = _values_of(_first_rows(options, of.file, left), left)
+    guesses = dict.fromkeys(of.missing, _ANY)
+    for field in sorted(of.missing):  # labels are known by values, and scores may be the rest
+        guesses[field] = _guess(field, of.missing[field], left, values)
+        left = [one for one in left if one != guesses[field]]
+    return guesses
+
+
+def _shared_id(first: Sequence[str], second: Sequence[str]) -> str:
+    """Return the column that both files have and that no other field has, or `_ANY`."""
+    shared = [one for one in first if one in second]
+    usual = {usual_column(one, shared) for one in USUAL_NAMES}
+    unusual = [one for one in shared if one not in usual]
+    return unusual[0] if len(unusual) == 1 else _ANY
 
 
 def _guess(
@@ -212,7 +303,7 @@ def _guess(
     fits = {"score": _are_scores, "label": _are_labels}.get(field)
     fitting = [one for one in left if fits and fits(values.get(one, []))]
     if field == "score":  # a whole number is rather an id
-        fitting.sort(key=lambda one: not _are_probabilities(values[one]))
+        fitting.sort(key=lambda one: not are_probabilities(np.array(values[one], float)[:, None]))
     lone = left if len(left) == 1 and (field != "id" or usual_column("id", left)) else ()
     return next(iter(fitting or lone), _ANY)
 
@@ -226,8 +317,15 @@ def _are_scores(values: Sequence[Any]) -> bool:
     return numbers and not _are_labels(values)
 
 
-def _are_probabilities(values: Sequence[Any]) -> bool:
-    return all(0 <= one <= 1 for one in values)
+def are_probabilities(scores: NDArray[np.float64]) -> bool:
+    """Return whether rows of scores lie in [0, 1], and those of several classes sum to 1.
+
+    >>> are_probabilities(np.array([[0.2], [1.0]])), are_probabilities(np.array([[0.2, 0.9]]))
+    (True, False)
+    """
+    within = bool(((scores >= 0.0) & (scores <= 1.0)).all())
+    sums = scores.sum(axis=1)
+    return within and (scores.shape[1] == 1 or bool((abs(sums - 1.0) <= _ROUNDING).all()))
 
 
 def _names(column: Any) -> Iterable[str]:  # noqa: ANN401 - of a field

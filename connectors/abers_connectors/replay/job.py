@@ -107,12 +107,11 @@ class Job(NamedTuple):
         """Load the state, open all outputs, and return the run."""
         outcomes = "outcomes" in self.outputs
         if self.state is None:
-            processor = Processor(self.settings, outcomes=outcomes)
+            processor = Processor(self.settings, outcomes=outcomes, front=self.front)
         else:
-            processor = self.state.load(self.settings, outcomes=outcomes)
+            processor = self.state.load(self.settings, outcomes=outcomes, front=self.front)
             if processor.position is None:
                 self.state.begin(processor)
-        processor.front = self.front
         return Run(
             self.source,
             processor,

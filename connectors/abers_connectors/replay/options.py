@@ -7,6 +7,7 @@ beats the file.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
-    "OptionsError",
     "Period",
     "ReplayOptions",
     "arguments",
@@ -42,18 +42,6 @@ _NAMES = {"\t": "tab"}
 _TABS = {"\\t": "\t", "tab": "\t"}  # as a shell passes them
 
 
-class OptionsError(ParameterError):
-    """Options have mistakes; `problems` lists all of them."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(problems)  # as they are, so that a pickle can make it again
-        self.problems = problems
-
-    def __str__(self) -> str:
-        """Return all mistakes, one a line."""
-        return "\n".join(self.problems)
-
-
 class ReplayOptions(NamedTuple):
     """Options of the command, by their names; None where one was not given."""
 
@@ -72,9 +60,9 @@ class ReplayOptions(NamedTuple):
     calibrator: str | None = None
     probability: str | None = None
     distributions: bool = False
-    support: tuple[float, float] | None = None
-    coverage: float | None = None
-    forgetting: Mapping[str, int | str | None] = {}  # at most one of window, max_age, half_life
+    support: tuple[str, str] | None = None
+    coverage: str | None = None
+    forgetting: Mapping[str, str | None] = {}  # at most one of window, max_age, half_life
     from_: str | None = None
     since: str | None = None
     until: str | None = None
@@ -167,7 +155,7 @@ def flag_of(field: str) -> str:
 def keys_of(options: ReplayOptions) -> dict[str, Any]:
     """Return the values that options have for the keys of a configuration, by dotted path.
 
-    >>> keys_of(ReplayOptions("a.toml", timezone="UTC", forgetting={"window": 9}))
+    >>> keys_of(ReplayOptions("a.toml", timezone="UTC", forgetting={"window": "9"}))
     {'input.timezone': 'UTC', 'calibrator.window': 9}
     """
     classes = options.score if isinstance(options.score, dict) else {}
@@ -189,9 +177,9 @@ def keys_of(options: ReplayOptions) -> dict[str, Any]:
         "calibrator.kind": options.calibrator,
         "calibrator.probability": options.probability,
         "calibrator.distributions": "full" if options.distributions else None,
-        "calibrator.support": options.support,
-        "calibrator.coverage": options.coverage,
-        **{f"calibrator.{one}": _span(text) for one, text in options.forgetting.items()},
+        "calibrator.support": options.support and [*map(_number, options.support)],
+        "calibrator.coverage": options.coverage and _number(options.coverage),
+        **{f"calibrator.{one}": _number(text) for one, text in given(options.forgetting).items()},
     }
     return given(found)
 
@@ -225,6 +213,9 @@ def arguments(options: ReplayOptions) -> list[str]:
     return [options.stream, *(word for name, one in pairs for word in (f"--{name}", one))]
 
 
-def _span(text: int | str | None) -> int | str | None:
-    """Return a plain number, which is in milliseconds, as an integer."""
-    return int(text) if isinstance(text, str) and text.isdecimal() else text
+def _number(text: str) -> float | str:
+    """Return a number that a flag has; all else as it was written."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text

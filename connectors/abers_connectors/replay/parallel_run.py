@@ -73,10 +73,9 @@ class ParallelRun(BaseRun):
         say: Callable[[str], object] = lambda _: None,
         front: Front = "toml",
     ) -> None:
-        super().__init__(sinks, live, limit)
+        super().__init__(source, sinks, live, limit)
         self.at_once = _AT_ONCE
-        self._processors: Sequence[Processor]
-        self._source, self._processors = source, ()
+        self._processors: Sequence[Processor] = ()
         given: ProcessorOptions = {"outcomes": outcomes, "front": front}
         self._shards = Shards(settings, workers, self._again, say, given)
 

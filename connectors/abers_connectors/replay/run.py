@@ -21,6 +21,7 @@ from abers.stream import make_task
 from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
 from abers_connectors.sinks.alarm_record import AlarmRecord
 from abers_connectors.sources.base import Origin
+from abers_connectors.sources.delayed_labels import DelayedLabels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -126,14 +127,18 @@ class BaseRun(ABC):
     """
 
     def __init__(
-        self, sinks: Mapping[str, Sink], live: Collection[str], limit: DeadLetterLimit
+        self,
+        source: Source,
+        sinks: Mapping[str, Sink],
+        live: Collection[str],
+        limit: DeadLetterLimit,
     ) -> None:
         self.records = self.unlabelled = 0
         self.dead: Counter[str] = Counter()
         self.alarms: list[AlarmRecord] = []
         self.workers: Sequence[WorkerNumbers] = ()
         self.on_alarm: Callable[[bytes], object] = lambda _: None
-        self._sinks, self._limit = sinks, limit
+        self._source, self._sinks, self._limit = source, sinks, limit
         self._live = [sinks[name] for name in live]
 
     @property
@@ -185,7 +190,13 @@ class BaseRun(ABC):
         if rows and name in self._sinks:
             self._sinks[name].write(rows)
 
-    def _write_dead(self, records: Sequence[DeadLetterRecord]) -> None:
+    def _write_dead(self, found: Sequence[DeadLetterRecord]) -> None:
+        """Write dead letters, a row once: where rows have their labels, a label alone is left out.
+
+        Its observation is a dead letter already, or it has expired, which is counted.
+        """
+        whole = isinstance(self._source, DelayedLabels)
+        records = [one for one in found if not (whole and one.where == TIMED_OUT)]
         if records and self._limit.stop:
             raise UnreadableRecordError(records[0].where, records[0].detail)
         self.dead.update(one.reason for one in records)
@@ -233,10 +244,9 @@ class Run(BaseRun):
         every: int = 100_000,
         pace: Callable[[Events], Iterable[Events]] = at_once,
     ) -> None:
-        super().__init__(sinks, live, limit)
+        super().__init__(source, sinks, live, limit)
         self.processor = processor
         self.observers: list[Callable[[Outputs], object]] = []
-        self._source = source
         self._state, self._every, self._pace = state, every, pace
         self._read: Position | None = (processor.position or {}).get("source")
 

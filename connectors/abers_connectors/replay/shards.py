@@ -133,9 +133,8 @@ class Shards:
     def _restored(self, shard: int) -> tuple[Processor, float]:
         """Return the processor of a worker at the end, and the seconds that the worker took."""
         last: FinalState = self._answer(shard, self._last)
-        outcomes = self._options["outcomes"]
-        found = Processor.restore(last.snapshot, self._settings, key=self._key, outcomes=outcomes)
-        found.front = self._options["front"]
+        given = self._options
+        found = Processor.restore(last.snapshot, self._settings, key=self._key, **given)
         return found, last.seconds
 
     def _worker(self) -> WorkerProcess:

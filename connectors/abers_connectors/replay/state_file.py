@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from abers.stream import Settings
+    from abers.stream.option import Front
     from abers_connectors.sources.base import Position
 
 __all__ = ["StateFile", "orphaned"]
@@ -74,7 +75,7 @@ class StateFile:
             lock.unlink(missing_ok=True)
             os.close(descriptor)
 
-    def load(self, settings: Settings, *, outcomes: bool) -> Processor:
+    def load(self, settings: Settings, *, outcomes: bool, front: Front = "toml") -> Processor:
         """Restore the processor, or return a new one, without a position, if there is no file.
 
         Raises
@@ -93,7 +94,7 @@ class StateFile:
                 blob = file.read()
             try:
                 processor = Processor.restore(
-                    blob, settings, key=self._key, owner=_CONTEXT, outcomes=outcomes
+                    blob, settings, key=self._key, owner=_CONTEXT, outcomes=outcomes, front=front
                 )
                 self._refuse_others(processor.position)
             except StateError as error:
@@ -105,7 +106,7 @@ class StateFile:
             else:
                 return processor
         self._refuse_orphans(own)
-        return Processor(settings, outcomes=outcomes)
+        return Processor(settings, outcomes=outcomes, front=front)
 
     def begin(self, processor: Processor) -> None:
         """Save the state of a run that has read and written nothing, before it has outputs."""

@@ -147,8 +147,7 @@ def _serve(
 ) -> None:
     """Answer requests until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this
-    processor = Processor(settings, outcomes=options["outcomes"])
-    processor.front = options["front"]
+    processor = Processor(settings, **options)
     with suppress(EOFError, OSError):
         while True:
             request = pickle.loads(connection.recv_bytes())  # noqa: S301 - of our parent

@@ -63,17 +63,13 @@ class Application(NamedTuple):
 
     def new_processor(self) -> Processor:
         """Return an empty processor."""
-        processor = Processor(self.settings, outcomes=self.outcomes)
-        processor.front = "toml"
-        return processor
+        return Processor(self.settings, outcomes=self.outcomes, front="toml")
 
     def restore_processor(self, blob: bytes, scope: str) -> Processor:
         """Restore a processor that is sealed for a scope; raises a StateError if it cannot be."""
-        processor = Processor.restore(
-            blob, self.settings, key=self.key, owner=scope, outcomes=self.outcomes
+        return Processor.restore(
+            blob, self.settings, key=self.key, owner=scope, outcomes=self.outcomes, front="toml"
         )
-        processor.front = "toml"
-        return processor
 
     def snapshot(self, processor: Processor, checkpoint: Checkpoint) -> Iterator[Piece]:
         """Return the snapshot of a processor, in pieces, sealed for its checkpoint."""

@@ -70,6 +70,10 @@ class ArrivalLog:
         else:
             yield from self.source.batches(position)
 
+    def first(self) -> Batch | None:
+        """Return the first batch as it is read, or None."""
+        return next(self.source.batches(), None)
+
     def within(self, part: Part) -> ArrivalLog:
         """Return the same of a source that does not read what it knows to be outside a part."""
         source = narrowed(self.source, part)

@@ -91,10 +91,10 @@ class Source(Protocol):
 
 @runtime_checkable
 class HasFields(Protocol):
-    """A source with a first record that can be read before its schema is known."""
+    """A source with first records that can be read before its schema is known."""
 
     def first_fields(self) -> Sequence[str] | None:
-        """Return the fields of the first record: none if it is bad; None if there is no record."""
+        """Return the fields of the first records: none if they are bad; None without a record."""
         ...
 
 

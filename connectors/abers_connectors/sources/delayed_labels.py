@@ -16,7 +16,7 @@ import numpy as np
 from abers.exceptions import ParameterError
 from abers_connectors.sources.base import Batch, Origin, resume_point
 from abers_connectors.sources.ordered import part_of, unordered
-from abers_connectors.sources.pending_labels import PendingByClock, PendingByCount, labelled
+from abers_connectors.sources.pending_labels import PendingByClock, PendingByCount, with_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -116,7 +116,7 @@ class DelayedLabels:
 
         after = [0, *(rows + 1).tolist()]
         moved = [one._replace(row=after[max(one.row - again, 0)]) for one in bad]
-        unknown = int((~labelled(batch.events[again:])).sum())
+        unknown = int((~with_labels(batch.events[again:])).sum())
         return Batch(found, moved, position, len(rows) + len(bad), origin, unknown)
 
     def _origin_of_label(self, events: Events) -> Callable[[int], Origin]:

@@ -75,12 +75,16 @@ class JsonLinesFormat:
         """Return the columns of one raw record of valid UTF-8, or raise a BadRecordError."""
         return self._columns.one(raw)
 
-    def first_fields(self, raw: RawLine) -> Sequence[str]:
-        """Return the fields of the first record, none if it is bad."""
-        try:
-            return [*self._decode(raw)]  # type: ignore[arg-type]
-        except UNREADABLE:
-            return ()
+    def first_fields(self, raws: Sequence[RawLine]) -> Sequence[str]:
+        """Return the fields of the first records, none if the very first is bad."""
+        found: dict[str, None] = {}
+        for number, raw in enumerate(raws):
+            try:
+                found |= dict.fromkeys(self._decode(raw))  # type: ignore[arg-type]
+            except UNREADABLE:
+                if not number:
+                    return ()
+        return [*found]
 
     def is_complete(self, line: RawLine) -> bool:
         """Return whether a line without its end is a record: no part of an object is an object."""
@@ -166,7 +170,7 @@ class CsvFormat:
             raise BadRecordError("bad-record", detail)
         return self._read([raw])
 
-    def first_fields(self, _raw: RawLine) -> Sequence[str]:
+    def first_fields(self, _raws: Sequence[RawLine]) -> Sequence[str]:
         """Return the names of the columns."""
         return [*dict.fromkeys(self.columns or ())]
 

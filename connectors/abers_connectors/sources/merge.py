@@ -48,13 +48,13 @@ class MergedSource:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.name = " and ".join(source.name for source in sources)
-        self._sources = sources
+        self.sources = sources
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield the merged batches after a position."""
-        starts = (position or {}).get("inputs") or [None] * len(self._sources)
+        starts = (position or {}).get("inputs") or [None] * len(self.sources)
         inputs = [
-            MergeInput(source, start) for source, start in zip(self._sources, starts, strict=True)
+            MergeInput(source, start) for source, start in zip(self.sources, starts, strict=True)
         ]
         while any(one.goes_on for one in inputs):
             min((one for one in inputs if one.goes_on), key=lambda one: one.clock).load()
@@ -65,15 +65,15 @@ class MergedSource:
 
     def first(self) -> Batch | None:
         """Return the first batch of the first input, as it is read, or None."""
-        return next(unordered(self._sources[0]).batches(), None)
+        return next(unordered(self.sources[0]).batches(), None)
 
     def within(self, part: Part) -> MergedSource:
         """Return the same of inputs that do not read what they know to be outside a part."""
-        return MergedSource([narrowed(one, part) for one in self._sources])
+        return MergedSource([narrowed(one, part) for one in self.sources])
 
     def fraction(self) -> float | None:
         """Return the mean of the shares of the inputs; None if one is unknown."""
-        shares = [source.fraction() for source in self._sources]
+        shares = [source.fraction() for source in self.sources]
         known = [share for share in shares if share is not None]
         return sum(known) / len(shares) if len(known) == len(shares) else None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
-__all__ = ["PendingByClock", "PendingByCount", "PendingLabels", "labelled"]
+__all__ = ["PendingByClock", "PendingByCount", "PendingLabels", "with_labels"]
 
 _LONG_AGO = -(2**63)
 
@@ -95,7 +95,7 @@ class PendingLabels(ABC):
 
     def _due(self, observations: Events) -> Mask:
         """Return which observations have a label, or the end of the wait for one, to release."""
-        return np.ones(len(observations), bool) if self._whole else labelled(observations)
+        return np.ones(len(observations), bool) if self._whole else with_labels(observations)
 
     @abstractmethod
     def _released(
@@ -196,7 +196,7 @@ def _numbered(models: Column) -> Integers:
     return np.array([known.setdefault(one, len(known)) for one in models.tolist()], np.int64)
 
 
-def labelled(observations: Events) -> Mask:
+def with_labels(observations: Events) -> Mask:
     """Return which observations have a label that is known."""
     awaited = observations.awaited
     if awaited is None or awaited.dtype != object:
@@ -206,7 +206,7 @@ def labelled(observations: Events) -> Mask:
 
 def _labels(observations: Events, times: Column) -> Events:
     """Return the labels of observations, and the end of the wait where none is known."""
-    known = labelled(observations)
+    known = with_labels(observations)
     values = cast("Column", observations.awaited)  # of objects if some are not known
     if known.any() and values.dtype == object:
         found = column(values[known].tolist())

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["TextSource"]
 
 _BATCH_RECORDS = 5000
+_FIRST = 100  # records of JSON that are read in advance for their fields
 
 
 class TextSource:
@@ -96,16 +97,15 @@ class TextSource:
         return self._share
 
     def first_fields(self) -> Sequence[str] | None:
-        """Return the columns, or the fields of the first record; None without a record.
+        """Return the columns, or the fields of the first records; None without a record.
 
         There are no columns if the first record of JSON is bad, or the header of CSV.
         """
         try:
             with Path(self._path).open("rb") as file:
                 for records in self._unchecked(file):
-                    for raw in records.raws:
-                        if not is_blank(raw):
-                            return self._line_format.first_fields(raw)
+                    if raws := [raw for raw in records.raws if not is_blank(raw)]:
+                        return self._line_format.first_fields(raws[:_FIRST])
         except RecordError:
             return ()
         return None

@@ -10,6 +10,7 @@ from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.multiclass import MultiClassMonitor
 from abers.pages.blocks import AnswersBlock, Document, TextBlock
 from abers.pages.model_document import model_document
+from abers.pages.model_findings import ModelDetails
 from abers.pages.models_table import ModelRow, models_blocks
 from abers.pages.score_blocks import score_fold
 
@@ -111,7 +112,7 @@ def forecast_document(
     weight
         Sum of the weights, if there are any.
     """
-    document = model_document(monitor, title=_TITLE, where=_WHERE)
+    document = model_document(monitor, ModelDetails(where=_WHERE), title=_TITLE)
     blocks: Iterable[Block] = document.blocks
     labels = f"{formats.count(monitor.count)} {'label' if monitor.count == 1 else 'labels'}"
     facts = (labels, *document.facts)

@@ -44,8 +44,8 @@ _NOTE = (
 def banners(found: ModelFindings) -> tuple[AlarmBlock, ...]:
     """Return what comes first: no labels, an alarm that is active, a fault that is over."""
     blocks = []
-    if found.silence is not None:
-        blocks.append(_silence(found, found.silence))
+    if found.details.silence is not None:
+        blocks.append(_silence(found, found.details.silence))
     for alarm in _active(found):
         head, words = alarm_sentence(found, alarm)
         key = found.key(f"alarm-active-{alarm.view}")
@@ -60,7 +60,7 @@ def _active(found: ModelFindings) -> list[RaisedAlarm]:
         for one in found.answers.answers
         if one.since is not None and one.state != "recovering"
     }
-    latest = {alarm.view: alarm for _, alarm in found.alarms}
+    latest = {alarm.view: alarm for _, alarm in found.details.alarms}
     return [one for one in latest.values() if _is_of(one, began.get(one.view))]
 
 
@@ -139,13 +139,13 @@ def alarm_sentence(found: ModelFindings, alarm: RaisedAlarm) -> tuple[str, str]:
 
 def alarm_text(found: ModelFindings) -> tuple[AlarmBlock, ...]:
     """Return the last alarm as a text has it, if it is not the first thing that is said."""
-    if not found.alarms:
+    if not found.details.alarms:
         return ()
-    _, last = found.alarms[-1]
+    _, last = found.details.alarms[-1]
     if last in _active(found):
         return ()
     head, words = alarm_sentence(found, last)
-    many = len(found.alarms)
+    many = len(found.details.alarms)
     before = f"{formats.count(many)} alarms, the last on" if many > 1 else "Alarm,"
     key = found.key("alarm-text")
     return (AlarmBlock(key=key, head=f"{before} {head}", words=words, place="text"),)
@@ -154,9 +154,9 @@ def alarm_text(found: ModelFindings) -> tuple[AlarmBlock, ...]:
 def alarm_fold(found: ModelFindings) -> tuple[FoldBlock, ...]:
     """Return the last alarms, and all tests; nothing before a test can say anything."""
     tests = found.monitor.tests
-    if not tests or (found.answers.now is None and not found.alarms):
+    if not tests or (found.answers.now is None and not found.details.alarms):
         return ()
-    shown = [_alarm(found, place, one) for place, (_, one) in enumerate(found.alarms)]
+    shown = [_alarm(found, place, one) for place, (_, one) in enumerate(found.details.alarms)]
     blocks: list[Block] = [*reversed(shown[-_SHOWN:])]
     return (
         FoldBlock(
@@ -165,16 +165,16 @@ def alarm_fold(found: ModelFindings) -> tuple[FoldBlock, ...]:
             summary=f"{_summary(found)} A test bets against the probabilities; winning is "
             "evidence.",
             blocks=(*blocks, _tests(found, tests)),
-            record={"alarms": [_alarm_record(labels, one) for labels, one in found.alarms]},
+            record={"alarms": [_alarm_record(labels, one) for labels, one in found.details.alarms]},
         ),
     )
 
 
 def _summary(found: ModelFindings) -> str:
-    many = len(found.alarms)
+    many = len(found.details.alarms)
     if not many:
         return "No alarm."
-    _, last = found.alarms[-1]
+    _, last = found.details.alarms[-1]
     noun = "alarm" if many == 1 else "alarms, the last"
     return f"{many} {noun} for {last.view}, on {formats.day(last.time, found.zone)}."
 

@@ -23,8 +23,8 @@ _SURE = "Ranges: 95 % for this window, however often you look."
 def answer_cards(found: ModelFindings) -> AnswersBlock:
     """Return the three answers, each with its number, its range, and its line over time."""
     cards = [_card(found, answer) for answer in found.answers.answers]
-    if found.silence is not None:
-        as_of = formats.moment(found.silence.since, found.zone)
+    if found.details.silence is not None:
+        as_of = formats.moment(found.details.silence.since, found.zone)
         cards = [_silent(card, as_of) for card in cards]
     now, progress = found.answers.now, None
     if now is None:
@@ -67,7 +67,7 @@ def _of_number(found: ModelFindings, card: AnswerBlock) -> AnswerBlock:
     card = replace(card, word="No promise")
     if now.errors is None or now.errors.model is None:
         return card
-    unit = found.outcomes.unit.strip() if found.outcomes else ""
+    unit = found.details.outcomes.unit.strip() if found.details.outcomes else ""
     return replace(
         card,
         sentence="a single number promises nothing that labels could contradict",
@@ -149,7 +149,7 @@ def _then(found: ModelFindings, answer: Answer) -> str:
     view = "raw" if answer.question == "model" else found.served
     days = [
         formats.day(alarm.time, found.zone)
-        for _, alarm in found.alarms
+        for _, alarm in found.details.alarms
         if alarm.view == view and answer.question != "pays"
     ]
     if days:

@@ -32,7 +32,7 @@ def interval_sections(found: ModelFindings, period: Period, name: str) -> tuple[
     if not rows:
         return ()
     limit = gap_limit(rows)
-    unit = found.outcomes.unit.strip() if found.outcomes else ""
+    unit = found.details.outcomes.unit.strip() if found.details.outcomes else ""
     dates = formats.period(period.start, period.until, found.zone)
     table = TableBlock(
         key=found.key(f"intervals-{name}-table"),
@@ -93,7 +93,7 @@ def _endless(rows: list[IntervalRow]) -> str:
 
 def latest_section(found: ModelFindings) -> tuple[SectionBlock, ...]:
     """Return the figure of the latest labels; nothing if they are unknown."""
-    latest = found.outcomes
+    latest = found.details.outcomes
     if latest is None or not len(latest.rows):
         return ()
     n = len(latest.rows)

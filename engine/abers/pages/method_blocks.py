@@ -202,7 +202,7 @@ def _bound(found: ModelFindings) -> str:
 
 def _over_time(found: ModelFindings) -> tuple[FigureBlock, ...]:
     """Return the weights over time; nothing before there are two moments."""
-    points = [one for one in found.experts_over_time if one.experts]
+    points = [one for one in found.details.experts_over_time if one.experts]
     if len(points) < 2:  # noqa: PLR2004 - that make a line
         return ()
     weights = _weights(found)

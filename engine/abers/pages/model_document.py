@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from abers.monitoring.answers import formats
 from abers.pages.alarm_blocks import alarm_fold, alarm_text, banners
@@ -18,7 +18,7 @@ from abers.pages.blocks import (
 from abers.pages.class_table import class_section
 from abers.pages.interval_tables import interval_sections, latest_section
 from abers.pages.method_blocks import method_fold, outside_notes
-from abers.pages.model_findings import QUESTIONS, ModelFindings
+from abers.pages.model_findings import QUESTIONS, ModelDetails, ModelFindings
 from abers.pages.other_monitors import other_folds
 from abers.pages.over_time import over_time_section
 from abers.pages.period_groups import group_sections
@@ -31,17 +31,9 @@ if TYPE_CHECKING:
     from abers.monitoring import TaskMonitor
     from abers.monitoring.answers import Answers, Period
     from abers.pages.blocks import Block, Words
-    from abers.pages.model_findings import (
-        ExpertsOverTime,
-        LatestOutcomes,
-        RaisedAlarm,
-        ReferenceShares,
-        Silence,
-    )
 
 __all__ = ["model_blocks", "model_document"]
 
-_WHERE = "the file of predictions"
 _LEADS = {
     "yes": ("The model tells the truth.", "What is served is right.", "Calibration pays."),
     "no": ("The model is off.", "What is served is off.", "Calibration costs."),
@@ -52,17 +44,11 @@ _LEADS = {
 
 def model_document(  # noqa: PLR0913 - each is of a part of the page
     monitor: TaskMonitor,
+    details: ModelDetails = ModelDetails(),  # noqa: B008 - immutable
     *,
     title: str,
     zone: str = "UTC",
     facts: Sequence[Words] = (),
-    alarms: Sequence[tuple[int, RaisedAlarm]] = (),
-    experts_over_time: Sequence[ExpertsOverTime] = (),
-    outcomes: LatestOutcomes | None = None,
-    records: Sequence[tuple[str, str]] = (),
-    where: str = _WHERE,
-    silence: Silence | None = None,
-    reference: ReferenceShares | None = None,
     foot: Words = "",
 ) -> Document:
     """Return the document of a model.
@@ -71,26 +57,14 @@ def model_document(  # noqa: PLR0913 - each is of a part of the page
     ----------
     monitor
         Monitor of all predictions of the model.
+    details
+        What else its blocks show.
     title
         Name of the model or of its stream.
     zone
         IANA zone of all dates.
     facts
         What was read, behind which the warm-up is named.
-    alarms
-        The last alarms, each behind the number of labels so far.
-    experts_over_time
-        Weights of the methods over time.
-    outcomes
-        The latest labels that are numbers, with their predictions.
-    records
-        What was read and how it was predicted, as names and values.
-    where
-        File in which a reader finds the predictions.
-    silence
-        A time without labels that goes on.
-    reference
-        A period that a reader compares with.
     foot
         What made the document.
 
@@ -100,74 +74,39 @@ def model_document(  # noqa: PLR0913 - each is of a part of the page
         Its blocks are those of `model_blocks`.
     """
     answers = monitor.answers(zone)
-    blocks = _blocks(
-        monitor,
-        answers,
-        zone=zone,
-        prefix="",
-        alarms=alarms,
-        experts_over_time=experts_over_time,
-        outcomes=outcomes,
-        records=records,
-        where=where,
-        silence=silence,
-        reference=reference,
-    )
     return Document(
         title=title,
         lead=_lead(answers),
         facts=(*facts, *_warm_up(answers)),
-        blocks=blocks,
+        blocks=_blocks(monitor, answers, details, zone, prefix=""),
         foot=foot,
     )
 
 
-def model_blocks(  # noqa: PLR0913 - each is of a part of the page
+def model_blocks(
     monitor: TaskMonitor,
+    details: ModelDetails = ModelDetails(),  # noqa: B008 - immutable
     *,
     zone: str = "UTC",
     prefix: str = "",
-    alarms: Sequence[tuple[int, RaisedAlarm]] = (),
-    experts_over_time: Sequence[ExpertsOverTime] = (),
-    outcomes: LatestOutcomes | None = None,
-    records: Sequence[tuple[str, str]] = (),
-    where: str = _WHERE,
-    silence: Silence | None = None,
-    reference: ReferenceShares | None = None,
 ) -> tuple[Block, ...]:
     """Return the blocks of a model, with keys that begin with a prefix; see `model_document`."""
-    return _blocks(
-        monitor,
-        monitor.answers(zone),
-        zone=zone,
-        prefix=prefix,
-        alarms=alarms,
-        experts_over_time=experts_over_time,
-        outcomes=outcomes,
-        records=records,
-        where=where,
-        silence=silence,
-        reference=reference,
-    )
+    return _blocks(monitor, monitor.answers(zone), details, zone, prefix)
 
 
 def _blocks(
-    monitor: TaskMonitor,
-    answers: Answers | None,
-    *,
-    prefix: str,
-    records: Sequence[tuple[str, str]],
-    **given: Any,  # noqa: ANN401 - the other fields of `ModelFindings`
+    monitor: TaskMonitor, answers: Answers | None, details: ModelDetails, zone: str, prefix: str
 ) -> tuple[Block, ...]:
+    records = details.records
     if answers is None:
         return _untested(monitor, prefix, records)
     found = ModelFindings(
         monitor=monitor,
         answers=answers,
         record=answers.record(),
+        zone=zone,
         prefix=prefix,
-        records=records,
-        **given,
+        details=details,
     )
     return (
         *banners(found),

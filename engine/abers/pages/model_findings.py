@@ -20,6 +20,7 @@ __all__ = [
     "QUESTIONS",
     "ExpertsOverTime",
     "LatestOutcomes",
+    "ModelDetails",
     "ModelFindings",
     "RaisedAlarm",
     "ReferenceShares",
@@ -148,6 +149,36 @@ class ReferenceShares(NamedTuple):
     came: Mapping[str, float]
 
 
+class ModelDetails(NamedTuple):
+    """What the blocks of a model show next to its monitor; each part may be missing.
+
+    Attributes
+    ----------
+    alarms
+        The last alarms, each behind the number of labels so far.
+    experts_over_time
+        Weights of the methods over time.
+    outcomes
+        The latest labels that are numbers, with their predictions.
+    records
+        What was read and how it was predicted, as names and values.
+    where
+        File in which a reader finds the predictions.
+    silence
+        A time without labels that goes on.
+    reference
+        A period that a reader compares with.
+    """
+
+    alarms: Sequence[tuple[int, RaisedAlarm]] = ()
+    experts_over_time: Sequence[ExpertsOverTime] = ()
+    outcomes: LatestOutcomes | None = None
+    records: Sequence[tuple[str, str]] = ()
+    where: str = "the file of predictions"
+    silence: Silence | None = None
+    reference: ReferenceShares | None = None
+
+
 class ModelFindings(NamedTuple):
     """All that the pages of a model show.
 
@@ -159,16 +190,8 @@ class ModelFindings(NamedTuple):
         IANA zone of the dates.
     prefix
         What the keys of all blocks begin with.
-    alarms
-        The last alarms, each behind the number of labels so far.
-    experts_over_time, outcomes, records
-        As of `model_document`.
-    where
-        File in which a reader finds the predictions.
-    silence
-        A time without labels that goes on; None while labels come.
-    reference
-        A period that a reader compares with; None without.
+    details
+        What else is shown.
     """
 
     monitor: TaskMonitor
@@ -176,13 +199,7 @@ class ModelFindings(NamedTuple):
     record: Mapping[str, Any]
     zone: str
     prefix: str
-    alarms: Sequence[tuple[int, RaisedAlarm]]
-    experts_over_time: Sequence[ExpertsOverTime]
-    outcomes: LatestOutcomes | None
-    records: Sequence[tuple[str, str]]
-    where: str
-    silence: Silence | None
-    reference: ReferenceShares | None
+    details: ModelDetails
 
     @property
     def of_numbers(self) -> bool:

@@ -63,7 +63,7 @@ def over_time_section(found: ModelFindings) -> tuple[SectionBlock, ...]:
 
 def _compared(found: ModelFindings) -> tuple[TableBlock, ...]:
     """Return the reference period and now, a row each; nothing without a reference."""
-    reference, now = found.reference, found.answers.now
+    reference, now = found.details.reference, found.answers.now
     if reference is None or now is None:
         return ()
     views = [view for view in reference.promised if view in now.views and now.views[view].main]
@@ -141,7 +141,7 @@ def _legend(found: ModelFindings) -> tuple[LegendEntry, ...]:
         entries.append(LegendEntry("raw", (Span("raw", "raw"), " promised")))
     if "calibrated" in _views(found):
         entries.append(LegendEntry("calibrated", (Span("calibrated", "calibrated"), " promised")))
-    if found.alarms:
+    if found.details.alarms:
         entries.append(LegendEntry("alarm", "alarm"))
     return tuple(entries)
 
@@ -174,9 +174,9 @@ def _data(found: ModelFindings, key: str) -> OverTimeData:
         "high": [_share(one, "high", found.served) for one in dots],
         "raw": [_share(one, "promised", "raw") for one in dots],
         "calibrated": [_share(one, "promised", "calibrated") for one in dots],
-        "alarms": [float(alarm.time) for _, alarm in found.alarms],
+        "alarms": [float(alarm.time) for _, alarm in found.details.alarms],
         "now": float(now.start) if now is not None and split else None,
-        "reference": None if found.reference is None else _times(found.reference),
+        "reference": None if found.details.reference is None else _times(found.details.reference),
         "open": len(points) > 1 and points[-1].labels < points[0].labels,
         "missing": 0,
     }

@@ -25,7 +25,7 @@ def moments(answers: Answers) -> list[float]:
 def gap_line(found: ModelFindings, view: str, row: Row) -> Picture:
     """Return the gap of a group over time, with its dates below."""
     caption = f"{found.came} − promised over time; green: tolerance"
-    data = _gaps(found.answers, found.alarms, view, row)
+    data = _gaps(found.answers, found.details.alarms, view, row)
     return Picture("spark", data, _label(view, row), caption=caption)
 
 

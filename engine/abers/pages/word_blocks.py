@@ -102,7 +102,7 @@ def _check(found: ModelFindings, now: Period) -> tuple[TextBlock, ...]:
     _, row = state_of(view)
     words: Words = (
         "To check a row: filter ",
-        Span(found.where, "code"),
+        Span(found.details.where, "code"),
         f"{_rows(now)}{_kept(found, now, row)}, join your labels. {_sum(found, row)}",
     )
     return (TextBlock(key=found.key("check"), words=words, detail="more"),)

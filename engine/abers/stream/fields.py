@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONSTANT_PREFIX",
     "FIELDS",
+    "LABEL_FIELDS",
     "ROW",
     "Fields",
     "cells_at",
@@ -34,6 +35,8 @@ FIELDS = Phrase(
     "in [input.fields]", "in fields", "with --score, --label, --id, --time or --model-column"
 )
 """Where a user names fields: in a configuration, by options of a command, or in a call."""
+LABEL_FIELDS = Phrase("in [input.label_fields]", "in fields", "with --id, --label or --label-time")
+"""Where a user names the fields of a second input, of labels."""
 _OF_RECORD = "record:"
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.stream.decided import Decided
     from abers.stream.events import Event
+    from abers.stream.option import Front
     from abers.stream.pending_store import Unknown
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
@@ -91,13 +92,15 @@ class Join:
         How long after its observation each of the last late labels came; no part of the state.
     """
 
-    def __init__(self, settings: Settings, task: Task, learner: Learner | None) -> None:
+    def __init__(
+        self, settings: Settings, task: Task, learner: Learner | None, front: Front = "python"
+    ) -> None:
         self._task, self.names = task, ModelNames()
         self.awaiting_bytes = task.awaiting_bytes()
         learns = learner is not None or settings.learner is not None
         self.learners = ModelLearners(settings, task, learner) if learns else None
         score = None if self.learners is None else self.learners.score
-        self.validator = EventValidator(settings, task, score)
+        self.validator = EventValidator(settings, task, score, front)
         memory = settings.label_timeout if settings.dedup_ttl is None else settings.dedup_ttl
         self._limits = (
             settings.allowed_lateness,

@@ -108,7 +108,7 @@ def _names(state: ProcessorState, entry: JournalEntry) -> ModelNames:
 def _require_limits_of_entry(state: ProcessorState, there: ModelNames, entry: JournalEntry) -> None:
     names = [*entry.new_models, *(segment for _, segment in entry.new_keys)]
     count = max(len(there.models) + len(entry.new_models), len(there.keys) + len(entry.new_keys))
-    require_limits(state.settings, count, names, entry.ids)
+    require_limits(state.settings, count, names, entry.ids, state.join.validator.front)
 
 
 def _written(entry: JournalEntry) -> dict[str, int]:

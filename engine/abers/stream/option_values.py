@@ -15,6 +15,7 @@ from abers.stream.option import (
     REMOVE_KEY,
     Option,
     Part,
+    Phrase,
     Problem,
     Quoted,
     Ref,
@@ -33,6 +34,8 @@ __all__ = [
     "read_value",
 ]
 
+_UNQUOTED = Phrase(", without quotes", ", without quotes", "")
+_LIST = Phrase("a list such as [0.1, 0.5]", "a list such as [0.1, 0.5]", "numbers such as 0.1 0.5")
 _EMPTY = ("must be a non-empty string; write one, or ", REMOVE_KEY)
 
 
@@ -141,14 +144,14 @@ def _hint(near: str | None) -> tuple[Part, ...]:
 
 def _whole(option: Option, value: object) -> int:
     if type(value) is not int:
-        raise RefusedValueError(Quoted(value), " is not a whole number; write one, without quotes")
+        raise RefusedValueError(Quoted(value), " is not a whole number; write one", _UNQUOTED)
     _require_range(option, value)
     return value
 
 
 def _number(option: Option, value: object) -> float:
     if type(value) not in {int, float}:
-        raise RefusedValueError(Quoted(value), " is not a number; write one, without quotes")
+        raise RefusedValueError(Quoted(value), " is not a number; write one", _UNQUOTED)
     _require_range(option, value)  # type: ignore[arg-type]
     return float(value)  # type: ignore[arg-type]
 
@@ -157,7 +160,7 @@ def _require_range(option: Option, value: float) -> None:
     """Refuse a number that is out of range."""
     least, most = option.least, option.most
     if math.isnan(value):
-        raise RefusedValueError(Quoted(value), " is not a number; write one, without quotes")
+        raise RefusedValueError(Quoted(value), " is not a number; write one", _UNQUOTED)
     if least is not None and not (value > least if option.inner else value >= least):
         words = "more than " if option.inner else "at least "
         raise RefusedValueError(Quoted(value), f" is too small; write {words}", Quoted(least))
@@ -169,7 +172,7 @@ def _require_range(option: Option, value: float) -> None:
 def _switch(_: Option, value: object) -> bool:
     if not isinstance(value, bool):
         words = (" is not a boolean; write ", Quoted(True), " or ", Quoted(False))  # noqa: FBT003
-        raise RefusedValueError(Quoted(value), *words, ", without quotes")
+        raise RefusedValueError(Quoted(value), *words, _UNQUOTED)
     return value
 
 
@@ -205,8 +208,7 @@ def _numbers(value: Any) -> tuple[float, ...]:  # noqa: ANN401 - any list or arr
     except (TypeError, ValueError, OverflowError):
         found = None
     if found is None:
-        words = " is not a list of finite numbers; write a list such as [0.1, 0.5]"
-        raise RefusedValueError(Quoted(value), words)
+        raise RefusedValueError(Quoted(value), " is not a list of finite numbers; write ", _LIST)
     return found
 
 

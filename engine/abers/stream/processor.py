@@ -47,6 +47,8 @@ class Processor(ProcessorView, PickledSnapshot):
         Whether a label that settles a prediction gives an `Outcome`.
     trusted_types
         If given, skops saves learners, and nothing is pickled: names of types it does not know.
+    front
+        Where options are named in dead letters: "python", "toml", "env" or "flag".
 
     Attributes
     ----------
@@ -90,11 +92,12 @@ class Processor(ProcessorView, PickledSnapshot):
         learner: Learner | None = None,
         outcomes: bool = True,
         trusted_types: Sequence[str] | None = None,
+        front: Front = "python",
     ) -> None:
         self.settings = settings or Settings()
         self.trusted_types = trusted_types
         self.position: Any = None
-        self._state = ProcessorState(self.settings, learner, outcomes=outcomes)
+        self._state = ProcessorState(self.settings, learner, outcomes=outcomes, front=front)
 
     def __repr__(self) -> str:
         """Return the calibrator, numbers of predictions and labels, and what waits."""
@@ -106,10 +109,6 @@ class Processor(ProcessorView, PickledSnapshot):
     def front(self) -> Front:
         """Where options are named in dead letters: "python", "toml", "env" or "flag"."""
         return self._state.join.validator.front
-
-    @front.setter
-    def front(self, front: Front) -> None:
-        self._state.join.validator.front = front
 
     # Events
 
@@ -347,6 +346,7 @@ class Processor(ProcessorView, PickledSnapshot):
         learner: Learner | None = None,
         outcomes: bool = True,
         trusted_types: Sequence[str] | None = None,
+        front: Front = "python",
     ) -> Processor:
         """Restore a processor, which continues as the saved one would have.
 
@@ -354,7 +354,7 @@ class Processor(ProcessorView, PickledSnapshot):
         ----------
         blob
             What `snapshot` returned.
-        settings, learner, outcomes, trusted_types
+        settings, learner, outcomes, trusted_types, front
             As of the saved processor. The learner is replaced by the saved one.
         key, owner
             As of `snapshot`. A snapshot under another key, or under none, is refused.
@@ -378,6 +378,12 @@ class Processor(ProcessorView, PickledSnapshot):
         >>> Processor.restore(processor.snapshot({"line": 1})).position
         {'line': 1}
         """
-        processor = cls(settings, learner=learner, outcomes=outcomes, trusted_types=trusted_types)
+        processor = cls(
+            settings,
+            learner=learner,
+            outcomes=outcomes,
+            trusted_types=trusted_types,
+            front=front,
+        )
         processor.position = snapshot.load(processor._state, blob, key, owner, trusted_types)
         return processor

@@ -71,6 +71,7 @@ class Names(Component):
 
     def __init__(self, state: ProcessorState) -> None:
         self._names, self._settings = state.join.names, state.settings
+        self._front = state.join.validator.front
 
     def save(self, slots: Integers) -> Iterator[Piece]:
         """Encode the names."""
@@ -79,7 +80,8 @@ class Names(Component):
 
     def _load(self, saved: _SavedNames) -> None:
         names = [*saved.models, *(segment for _, segment in saved.keys)]
-        require_limits(self._settings, max(len(saved.models), len(saved.keys)), names, [])
+        count = max(len(saved.models), len(saved.keys))
+        require_limits(self._settings, count, names, [], self._front)
         models, keys = {*saved.models}, {*saved.keys}
         require(len(models) == len(saved.models), "models")
         require(len(keys) == len(saved.keys), "keys")
@@ -125,8 +127,10 @@ class Pending(Component):
         predicted = names.pairs[: len(self._state.calibration.calibrators)]
         owners = np.array([names.models[model] for model, _ in predicted], np.uint32)
         clocks = [SavedClock(*one) for one in store.clocks()]
+        task, settings = self._state.task, self._state.settings
+        front = self._state.join.validator.front
         for kind, one in zip(STORES, saved, strict=True):
-            load_store(store, kind, one, clocks, owners, self._state.task, self._state.settings)
+            load_store(store, kind, one, clocks, owners, task, settings, front)
 
 
 class Features(Component):

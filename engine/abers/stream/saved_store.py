@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from abers.arrays import Floats, Integers
     from abers.serialization import Piece
     from abers.stream.name_columns import Numbers
+    from abers.stream.option import Front
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
 
@@ -184,6 +185,7 @@ def load_store(  # noqa: PLR0913, PLR0917 - what the entries refer to
     owners: Numbers,
     task: Task,
     settings: Settings,
+    front: Front,
 ) -> None:
     """Load a saved part into a store; there is a clock of each model, and the model of each key.
 
@@ -206,7 +208,7 @@ def load_store(  # noqa: PLR0913, PLR0917 - what the entries refer to
     for part in parts(len(lengths)):
         ends = [*accumulate(lengths[part].tolist(), initial=at)]
         ids, at = [text[start:end] for start, end in pairwise(ends)], ends[-1]
-        require_limits(settings, 0, [], ids)
+        require_limits(settings, 0, [], ids, front)
         columns.take(part).load(store, kind, ids)
 
 

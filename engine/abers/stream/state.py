@@ -14,6 +14,7 @@ from abers.validation import shown
 if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.stream.joined_batch import JoinedBatch
+    from abers.stream.option import Front
     from abers.stream.outputs import Outputs
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import PredictionRows
@@ -39,11 +40,16 @@ class ProcessorState:
     """
 
     def __init__(
-        self, settings: Settings, learner: Learner | None = None, *, outcomes: bool = True
+        self,
+        settings: Settings,
+        learner: Learner | None = None,
+        *,
+        outcomes: bool = True,
+        front: Front = "python",
     ) -> None:
         self.settings, self.outcomes = settings, outcomes
         self.task = make_task(settings)
-        self.join = Join(settings, self.task, learner)
+        self.join = Join(settings, self.task, learner, front)
         self.calibration = CalibrationStep(self.task, settings)
         self.single = SingleEvents(
             self.join,

@@ -68,11 +68,14 @@ class EventValidator:
     `front` says how rejections name options.
     """
 
-    front: Front = "python"
-
     def __init__(
-        self, settings: Settings, task: Task, score: Callable[[Observation], Any] | None
+        self,
+        settings: Settings,
+        task: Task,
+        score: Callable[[Observation], Any] | None,
+        front: Front = "python",
     ) -> None:
+        self.front = front
         self._settings, self._task, self._by_features = settings, task, score
         # Doubles do not resolve half-lives further from zero.
         self._latest = min(LARGEST_TIME, (settings.half_life or LARGEST_TIME) << 50)
@@ -327,10 +330,13 @@ def _numbered(  # noqa: PLR0913, PLR0917 - a column each
     )
 
 
-def require_limits(settings: Settings, count: int, names: list[str], ids: list[str]) -> None:
+def require_limits(
+    settings: Settings, count: int, names: list[str], ids: list[str], front: Front
+) -> None:
     """Raise a SettingsError if a state exceeds the limits.
 
     It has so many models, or pairs of model and segment if these are more; names of both, and ids.
+    `front` says how the message names the limits.
     """
     name_bytes = max((len(name.encode()) for name in names), default=0)
     short = core.are_names(ids, settings.max_id_bytes)
@@ -341,8 +347,8 @@ def require_limits(settings: Settings, count: int, names: list[str], ids: list[s
         ("max_id_bytes", id_bytes, f"an id of {id_bytes:,} bytes"),
     ):
         if least > (most := getattr(settings, name)):
-            msg = f"the state holds {what}, and {name}={most}; set {name} to {least} or more"
-            raise SettingsError(msg)
+            parts = (f"the state holds {what}, and ", _ref(name, most), "; set ", _ref(name))
+            raise SettingsError(said((*parts, f" to {least} or more"), front))
 
 
 def _ref(name: str, *value: int) -> Ref:

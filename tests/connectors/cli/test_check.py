@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from pathlib import Path
 from types import MappingProxyType
@@ -217,7 +218,7 @@ def test_meaning(flags: dict[str, Any], part: str, phrase: str) -> None:
     """Each part is shown in words."""
     pytest.importorskip("river")
     write("stream.jsonl")
-    write("stream.csv", "id,time,label")
+    write("stream.csv", "txn,id,time,label")
     assert phrase in f"{'; '.join(words(checked(**flags))[part])};"
 
 
@@ -272,6 +273,89 @@ def test_a_file_that_cannot_be_read() -> None:
     """Whatever keeps a file from being opened is reported before the run."""
     with pytest.raises(ConfigError, match=r"x.csv cannot be read \(File name too long\)"):
         checked(input__observations=f"{'x' * 300}.csv")
+
+
+def problems_of(**flags: Any) -> list[str]:  # noqa: ANN401
+    """Return what stops a run of a configuration."""
+    with pytest.raises(ConfigError) as caught:
+        checked(**flags)
+    return list(caught.value.problems)
+
+
+def test_columns_that_no_file_has() -> None:
+    """Everything that both files lack is said at once, where it is named, with what they have."""
+    write("first.csv", "key,when,prob", f"a1,{START},0.5")
+    write("second.csv", "key,at,truth,models", f"a1,{START},1,m")
+    files = {"input__observations": "first.csv", "input__labels": "second.csv"}
+    assert problems_of(**files, input__fields__model="models") == [
+        (
+            "abers.toml: input.observations: first.csv has no column id, no column time and no "
+            "column score or label; its columns are key, when, prob; name the right ones in "
+            "[input.fields]"
+        ),
+        (
+            "abers.toml: input.labels: second.csv has no column id, no column time and no column "
+            "label; its columns are key, at, truth, models; name the right ones in "
+            "[input.label_fields]"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("head", "mistake"),
+    [
+        ("id,time,scores,outcome", "no column score or label; .*; did you mean scores"),
+        ("id,times,score,label", "no column time; .* in .input.fields.; did you mean times"),
+        ("ids,times,score,label", ".*did you mean ids for id, times for time"),
+        ("a1,1700000000000,0.5,1", ".*; is the first line a record"),
+    ],
+)
+def test_columns_of_mixed_rows(head: str, mistake: str) -> None:
+    """A file of observations and labels needs the columns that a run needs, too."""
+    write("stream.csv", head, f"a1,{START},0.5,")
+    (problem,) = problems_of(input__observations="stream.csv")
+    assert re.match(f"abers.toml: input.observations: stream.csv has {mistake}", problem)
+
+
+def test_columns_of_a_folder(tmp_path: Path) -> None:
+    """The columns of a folder of Parquet files are compared too."""
+    pytest.importorskip("pyarrow")
+    from pyarrow import Table, parquet  # noqa: PLC0415 - an extra
+
+    Path("folder").mkdir()
+    parquet.write_table(
+        Table.from_pydict({"id": ["a"], "time": [1]}), tmp_path / "folder/a.parquet"
+    )
+    (problem,) = problems_of(input__observations="folder", input__delay=1)
+    assert "folder has no column score and no column label; its columns are id, time" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("stream.csv", ["id,time,score,outcome", f"a1,{START},0.5,", f"a1,{START},,1"]),
+        ("stream.jsonl", [observation(1), label(1) | {"label": None, "outcome": 1}]),
+    ],
+)
+def test_first_records_that_cannot_be_read(name: str, lines: list[object]) -> None:
+    """A bad record among the first ones is a warning: a run goes on without it."""
+    write(name, *lines)
+    report = checked(input__observations=name)
+    (warning,) = report.warnings
+    start, _, rest = warning.partition(": missing-field: ")
+    place = f"{name} line {len(lines)}"
+    assert start == f"abers.toml: input.observations: {place}"
+    assert rest.startswith('the record has no "score" and no "label"; fill it in')
+    write(name, *lines[:-1])
+    assert not checked(input__observations=name).warnings
+
+
+def test_a_file_that_is_no_text() -> None:
+    """A file that a run cannot read at all is an error of the check, with its key."""
+    Path("stream.csv").write_text("id,time,score", encoding="utf-16")
+    (problem,) = problems_of(input__observations="stream.csv")
+    assert problem.startswith("abers.toml: input.observations: stream.csv")
+    assert "UTF-16" in problem
 
 
 def test_standard_input_need_not_be_there() -> None:

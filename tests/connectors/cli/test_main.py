@@ -17,6 +17,8 @@ import pytest
 from tests.connectors.conftest import in_a_line
 
 import abers
+from abers.stream.fields import FIELDS, LABEL_FIELDS
+from abers_connectors.cli.flags import FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,7 +152,7 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
         (["replay", "a.toml", "--from", "score.csv"], 2, r"--from: .*; did you mean scores.csv\?"),
         (["report", "scores.csv", "-o", "a.pdf"], 2, r"--output a.pdf: name a file that ends in"),
         (["serve", "--data", "scores.csv"], 78, r"serve.data = scores.csv: is not a folder; name"),
-        (["serve", "--port", "99999"], 2, r"'--port': .* less than or equal to 65535"),
+        (["serve", "--port", "99999"], 2, r"--port: .* less than or equal to 65535"),
         (["replay", "scores.csv", "-o", "no/out.jsonl"], 2, r"no directory .*/no; create it first"),
         (["replay", "gone.csv"], 2, r"gone.csv: is a link to a missing file; remove it"),
         (["replay", "nan.csv"], 1, r"score 'nan' is not a finite number; nan.csv line 3; drop"),
@@ -281,6 +283,29 @@ def test_a_check_tells_of_a_missing_core(start: Start, tmp_path: Path) -> None:
     core, missing = in_a_line(err.decode()).splitlines(keepends=True)
     assert (process.returncode, core) == (78, f"error: {config}: {LACKING}")
     assert "nothing.jsonl: no such file" in missing
+
+
+def test_messages_of_the_engine_name_flags_that_there_are() -> None:
+    """The engine names the flags of fields, which are declared where it cannot look."""
+    for fields in (FIELDS, LABEL_FIELDS):
+        named = re.findall(r"--[a-z-]+", fields.flag)
+        assert len(named) >= 3
+        assert {*named} <= {*FLAGS}
+
+
+@pytest.mark.parametrize("words", [["--help"], ["state", "--help"]])
+def test_no_sentence_of_the_help_is_cut(
+    invoke: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """The list of commands has a whole sentence for each, on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    _, _, commands = invoke(*words).out.partition("Commands:\n")
+    of = [line for line in commands.splitlines() if line[2:3].strip()]
+    assert len(of) >= 5
+    assert "..." not in commands
+    sentences = " ".join(commands.split())
+    assert sentences.count(".") == len(of)
+    assert sentences.endswith(".")
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["replay", "--help"]])
@@ -597,4 +622,4 @@ def test_a_group_without_its_command(invoke: Invoke) -> None:
     ran = invoke("state")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("Usage: ")
-    assert ran.err.splitlines()[2].startswith("  Manage the state")
+    assert ran.err.splitlines()[2].startswith("  List, verify, rebuild and reset the state")

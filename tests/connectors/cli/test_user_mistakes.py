@@ -113,7 +113,7 @@ REPLAYS = {
         [
             "the file has no score column",
             "scores.csv has the columns a, b",
-            "name it: abers replay scores.csv --score b --label a",
+            "name them: abers replay scores.csv --score b --label a",
         ],
     ),
     "no line of names": Mistake(
@@ -263,7 +263,7 @@ REPLAYS = {
     "a coverage in percent": Mistake(
         GOOD,
         "--task regression --coverage 95",
-        ["--coverage: 95.0 is too large", "write less than 1"],
+        ["--coverage: 95 is too large", "write less than 1"],
     ),
     "several classes": Mistake(
         GOOD,
@@ -280,7 +280,26 @@ REPLAYS = {
         "score,label\n25 %,0\n", "", ["score '25 %' is in per cent", "scores.csv line 2", "add --s"]
     ),
     "a misspelled kind of scores": Mistake(
-        GOOD, "--scores precent", ["Invalid value for '--scores': 'precent' is not one of 'any', "]
+        GOOD,
+        "--scores precent",
+        ["--scores: 'precent' is not one of 'any', ", "did you mean 'percent'?", "see abers"],
+    ),
+    "a word for a number": Mistake(
+        GOOD, "--window many", ['--window: "many" is not a whole number', "write one"]
+    ),
+    "a number that is too small": Mistake(
+        GOOD, "--window -5", ["--window: -5 is too small", "write at least 1"]
+    ),
+    "a share in words": Mistake(
+        GOOD, "--coverage half", ['--coverage: "half" is not a number', "write one"]
+    ),
+    "an end in words": Mistake(
+        GOOD,
+        "--support 0 high --task regression --calibrator protected",
+        ['--support: [0, "high"] is not a list of finite numbers', "write numbers such as 0.1 0.5"],
+    ),
+    "no process": Mistake(
+        GOOD, "--workers 0", ["--workers: '0' is not a whole number from 1 to 256", "write one"]
     ),
     "columns of classes for two classes": Mistake(
         "a,b,label\n.5,.5,x\n",
@@ -298,7 +317,7 @@ REPLAYS = {
         [
             "the file has no score column",
             "scores.csv has the columns ticket, chance, came",
-            "name it: abers replay scores.csv --score chance --label came",
+            "name them: abers replay scores.csv --score chance --label came",
         ],
     ),
     "columns of classes without the classes": Mistake(
@@ -387,6 +406,23 @@ def test_no_label_is_positive(invoke: Callable[..., Ran], tmp_path: Path) -> Non
     ran = invoke("replay", "scores.csv", "--positive", "yes")
     assert ran.code == 0
     assert "is 'yes' (--positive): they all count as 0. Labels found: 0, 1." in ran.err
+
+
+@pytest.mark.parametrize("flags", ["--window -5", "--window many", "--max-age soon"])
+def test_a_flag_over_a_configuration(
+    invoke: Callable[..., Ran], tmp_path: Path, flags: str
+) -> None:
+    """A mistake in a flag is one of usage; the configuration is not to blame, unless it is too."""
+    config, flag = tmp_path / "abers.toml", flags.split(maxsplit=1)[0]
+    config.write_text('[input]\nobservations = "scores.csv"\ndelay = 1\n')
+    (tmp_path / "scores.csv").write_text(GOOD)
+    ran = invoke("replay", "abers.toml", "-o", "out.csv", *flags.split())
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: {flag}: ")
+    config.write_text(config.read_text() + "[limits]\nmax_pending = 0\n")
+    ran = invoke("replay", "abers.toml", "-o", "out.csv", *flags.split())
+    assert ran.code == 78
+    assert "abers.toml: limits.max_pending: 0 is too small" in ran.err
 
 
 CONFIGURATIONS = {

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import abers_connectors
 from abers.exceptions import ConfigError
 from abers.stream.cells import BadRecordError
 from abers.stream.label_readers import ClassReader, LabelReader
 from abers.stream.readers import FeaturesReader
 from abers.stream.settings import LARGEST_TIME
 from abers.stream.times import TimeReader
+from abers_connectors.config.layers import OptionsError
 from abers_connectors.config.model import Config, load
 from abers_connectors.config.options import SECTIONS, options
 from abers_connectors.config.problems import keys_of
@@ -26,6 +28,7 @@ from abers_connectors.config.value_types import MAX_COUNT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PRODUCT = Path(abers_connectors.__file__).parent
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 
 
@@ -103,7 +106,8 @@ def test_the_page_shows_the_messages(messages: Callable[..., list[str]]) -> None
     """
     shown = re.search(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert shown is not None
-    lines = messages(text, {"ABERS_CALIBRATOR__WIDNOW": "5"})
+    environ = {"ABERS_CALIBRATOR__WIDNOW": "5", "ABERS_CALIBRATOR_WINDOW": "5"}
+    lines = messages(text, environ)
     assert sorted(shown[1].splitlines()) == sorted(lines)
 
 
@@ -759,9 +763,9 @@ def test_anything(values: dict[str, Any], variables: dict[str, str]) -> None:
 )
 def test_mistakes_in_flags(given: dict[str, Any], line: str) -> None:
     """A command says the mistakes in its flags, and what to add, as they are written there."""
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(OptionsError) as error:
         load(flags={"input.observations": "a.csv"} | given, environ={}, front="flag")
-    assert error.value.problems == (line,)
+    assert error.value.problems == [line]
 
 
 def test_a_variable_names_variables(messages: Callable[..., list[str]]) -> None:
@@ -802,3 +806,51 @@ def test_what_a_record_lacks_is_named_as_its_user_writes_it(
     assert key in caught.value.said("toml")
     assert flag in caught.value.said("flag")
     assert parameter in caught.value.said("python") == str(caught.value)
+
+
+# Variables that nothing reads
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ABERS_CALIBRATOR_WINDOW", "ABERS_CALIBRATOR__WINDOW"),
+        ("ABERS_CALIBRATOR_WIDNOW", "ABERS_CALIBRATOR__WINDOW"),
+        ("abers_calibrator__window", "ABERS_CALIBRATOR__WINDOW"),
+        ("ABERS_INPUT_FIELDS_LABEL_TIME", "ABERS_INPUT__FIELDS__LABEL_TIME"),
+        ("ABERS_STATE_KYE", "ABERS_STATE_KEY"),
+        ("ABERS_KAFKA_PASWORD", "ABERS_KAFKA_PASSWORD"),
+    ],
+)
+def test_a_variable_that_nothing_reads(
+    messages: Callable[..., list[str]], name: str, meant: str
+) -> None:
+    """A variable that is nearly one of ours is a mistake, after all others, with a guess."""
+    others = messages("input.feilds = 5")
+    line = f"environment: {name}: is not read; did you mean {meant}?"
+    assert messages("input.feilds = 5", {name: "5"}) == [*others, line]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ABERS_DATA", "/data"),
+        ("ABERS_SERVICE_HOST", "10.0.0.1"),
+        ("ABERS_HTTP_PORT", "tcp://10.0.0.1:80"),  # of a service abers-http of Kubernetes
+        ("CALIBRATOR_WINDOW", "5"),
+    ],
+)
+def test_a_variable_of_something_else(
+    messages: Callable[..., list[str]], name: str, value: str
+) -> None:
+    """A variable of something else is no mistake, whatever its value."""
+    assert messages('input.observations = "a.csv"', {name: value}) == []
+
+
+def test_variables_that_the_product_reads(messages: Callable[..., list[str]]) -> None:
+    """No variable that a module of the product reads is taken for a mistake."""
+    literal = re.compile(r'"(ABERS(?:_[A-Z]+)+)"')
+    lines = (line for path in PRODUCT.rglob("*.py") for line in path.read_text().splitlines())
+    names = {name for line in lines if ">>>" not in line for name in literal.findall(line)}
+    assert len(names) > 5
+    assert messages('input.observations = "a.csv"', dict.fromkeys(names, "x")) == []

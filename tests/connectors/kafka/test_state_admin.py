@@ -383,7 +383,7 @@ def test_limits_of_admission_that_were_changed(served: Served) -> None:
     code, err = served.refused()
     assert code == 78
     said = in_a_line(err)
-    assert "the state holds 2 models or segments, and max_models=1; set max_models to 2" in said
+    assert "the state holds 2 models or segments, and limits.max_models = 1; set limits." in said
 
 
 def test_words_that_do_not_go_together(served: Served, invoke: Invoke) -> None:

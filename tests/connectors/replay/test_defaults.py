@@ -63,9 +63,16 @@ def predictions(given: Job) -> list[dict[str, Any]]:
     return [msgspec.json.decode(line) for line in lines]
 
 
+def test_variables_are_for_a_configuration(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable of a key does nothing for a file, and a warning names the flag instead."""
+    monkeypatch.setenv("ABERS_CALIBRATOR__WINDOW", "1")
+    with pytest.warns(UserWarning, match="WINDOW: only a configuration reads it; here add --wi"):
+        assert job(str(file)).settings.window is None
+
+
 def test_a_name_is_a_bundled_stream() -> None:
     """A name without a suffix is a river dataset, scored by a learner."""
-    given = job_of_input(ReplayOptions("Phishing", "50", "-", forgetting={"window": 7}))
+    given = job_of_input(ReplayOptions("Phishing", "50", "-", forgetting={"window": "7"}))
     assert given.source.name == "Phishing"
     assert given.settings.learner == "logistic"
     assert given.settings.scores == "probability"
@@ -100,14 +107,14 @@ def test_distributions_are_written_on_request() -> None:
 
 def test_a_support_goes_into_the_settings() -> None:
     """The ends that the option names are those of the settings."""
-    given = job("ChickWeights", calibrator="protected", support=(0.0, 400.0))
+    given = job("ChickWeights", calibrator="protected", support=("0", "400"))
     assert given.settings.support == (0.0, 400.0)
     assert given.settings.coverage is None
 
 
 def test_a_coverage_goes_into_the_settings() -> None:
     """The level that the option names is that of the settings."""
-    given = job("ChickWeights", calibrator="protected", support=(0.0, 400.0), coverage=0.8)
+    given = job("ChickWeights", calibrator="protected", support=("0", "400"), coverage="0.8")
     assert given.settings.coverage == 0.8
 
 
@@ -182,8 +189,8 @@ def test_a_declaration_does_not_go_with_a_bundled_stream() -> None:
             '--distributions: applies only to the task "regression"',
         ),
         ("Phishing", {"support": (0.0, 1.0)}, '--support: applies only to the task "regression"'),
-        ("Phishing", {"coverage": 0.8}, '--coverage: applies only to the task "regression"'),
-        ("ChickWeights", {"coverage": 0.8}, "--coverage: needs --calibrator protected"),
+        ("Phishing", {"coverage": "0.8"}, '--coverage: applies only to the task "regression"'),
+        ("ChickWeights", {"coverage": "0.8"}, "--coverage: needs --calibrator protected"),
         (
             "scores.csv",
             {"task": "regression", "calibrator": "protected"},
@@ -409,7 +416,7 @@ def test_equals_the_naive_loop(
     """Every field of every prediction, and their order, is that of the naive loop."""
     folder = tmp_path_factory.mktemp("replay")
     (folder / "in.csv").write_text("score,label\n" + "".join(f"{s},{y}\n" for s, y in rows))
-    forgetting = {} if window is None else {"window": window}
+    forgetting = {} if window is None else {"window": str(window)}
     output = str(folder / "out.jsonl")
     asked = ReplayOptions(
         str(folder / "in.csv"), str(delay), output, forgetting=forgetting, scores="any"

@@ -118,9 +118,21 @@ def test_columns_of_both_files_may_be_named() -> None:
             r"p.csv has no time column; .* --delay 50$",
         ),
         (
-            "id,time,score,model\na,#1,.2,m\n",
-            "id,time,label\na,#1,1\n",
-            r"l.csv has no model column",
+            "customer,when,p\na,#1,.2\n",
+            "customer,at,truth,x\na,#1,1,2\n",
+            (
+                r"p.csv and l.csv have no id column that both have, and p.csv has no time column, "
+                r"and l.csv has no label time column; p.csv has .*; l.csv has .*; .*; name them: "
+                r"abers replay p.csv --labels l.csv --id customer --time when --label-time COLUMN$"
+            ),
+        ),
+        (
+            "id,time,chance\na,#1,.2\n",
+            "id,time,came\na,#1,1\n",
+            (
+                r"p.csv has no score column, and l.csv has no label column; p.csv has .*; l.csv "
+                r"has .*; name them: abers replay p.csv --labels l.csv --score chance --label came$"
+            ),
         ),
     ],
 )
@@ -177,16 +189,75 @@ def test_a_column_with_an_equals_sign_is_a_column() -> None:
     assert columns_of(ReplayOptions("m.csv", columns={"score": "p=1"}))["score"] == "p=1"
 
 
-def test_labels_without_the_model() -> None:
-    """A second file of labels needs the model, and no segment: the error says so."""
-    Path("m.csv").write_text("id,time,model,prob\na,1,x,.5\n")
-    Path("l.csv").write_text("id,time,label\na,2,1\n")
-    with pytest.raises(
-        ParameterError, match=r"add that column to l\.csv, .* --segment-column model$"
-    ):
-        replayed("m.csv", labels="l.csv")
-    (found,) = replayed("m.csv", labels="l.csv", columns={"segment": "model"})
-    assert (found["model"], found["segment"]) == ("default", "x")
+MIXED = {
+    "s.jsonl": (
+        '{"id": "a", "time": 1, "score": 0.8}\n{"id": "b", "time": 2, "score": 0.3}\n'
+        '{"id": "a", "time": 3, "label": 1}\n{"id": "c", "time": 4, "score": 0.6}\n'
+        '{"id": "b", "time": 5, "label": 0}\n{"id": "d", "time": 6, "score": 0.9}\n'
+    ),
+    "s.csv": "id,time,score,label\na,1,.8,\nb,2,.3,\na,3,,1\nc,4,.6,\nb,5,,0\nd,6,.9,\n",
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_labels_in_rows_of_their_own(name: str) -> None:
+    """Scores and labels in one file are read as they came, and a note says so."""
+    Path(name).write_text(MIXED[name])
+    found = replayed(name)
+    assert [(one["id"], one["n_labels"]) for one in found] == [
+        ("a", 0),
+        ("b", 0),
+        ("c", 1),
+        ("d", 2),
+    ]
+    plan = plan_replay(ReplayOptions(name))
+    assert plan.said.notes == [f"{name} has labels in rows of their own, and is read in its order."]
+    assert plan.job.settings.scores == "probability"
+    Path("s.toml").write_text(
+        f"[task]\nscores = 'probability'\n[input]\nobservations = '{name}'\n"
+        "[output]\npredictions = 'run.jsonl'\n"
+    )
+    assert replayed("s.toml") == found
+
+
+@pytest.mark.parametrize(
+    ("content", "given", "message"),
+    [
+        (MIXED["s.csv"], {"delay": "5"}, "--delay does not go with labels in rows of their own"),
+        ("time,score,label\n1,.8,\n2,,1\n", {}, "the file has no id column; .* --id COLUMN$"),
+    ],
+)
+def test_mistakes_with_rows_of_labels(content: str, given: dict[str, Any], message: str) -> None:
+    """Labels in rows of their own have no delay, and are joined by ids that the file must have."""
+    Path("s.csv").write_text(content)
+    with pytest.raises(ParameterError, match=message):
+        plan_replay(ReplayOptions("s.csv", **given))
+
+
+TWO_MODELS = (
+    "id,time,score,model\na,#1,.2,x\nb,#2,.7,y\nc,#6,.9,x\nc,#6,.4,y\nd,#9,.4,x\ne,#9,.6,y\n"
+)
+
+
+@pytest.mark.parametrize("asked", [{}, {"models": ["x"]}, {"workers": 2}])
+def test_labels_without_the_model(asked: dict[str, Any]) -> None:
+    """A label that names no model counts for each model that predicted its id, early or late."""
+    labels = ["a,#3,0", "d,#4,1", "b,#5,1", "c,#7,1", "gone,#8,0", "e,#10,1"]
+    of = {"a": "x", "b": "y", "c": "xy", "d": "x", "e": "y", "gone": "z"}
+    write_two(TWO_MODELS, "id,time,label\n" + "".join(f"{one}\n" for one in labels))
+    found = replayed("p.csv", labels="l.csv", **asked)
+    named = [f"{one},{model}\n" for one in labels for model in of[one[: one.index(",")]]]
+    write_two(TWO_MODELS, "id,time,label,model\n" + "".join(named))
+    assert found == replayed("p.csv", labels="l.csv", **asked)
+    assert max(one["n_labels"] for one in found) == 2
+
+
+def test_labels_without_the_model_are_noted() -> None:
+    """A note says for which models a label counts."""
+    write_two(TWO_MODELS, "id,time,label\na,#3,0\n")
+    plan = plan_replay(ReplayOptions("p.csv", labels="l.csv"))
+    note = "l.csv names no model: a label counts for each model that predicted its id."
+    assert note in plan.said.notes
 
 
 def test_model_and_segment_may_be_named() -> None:
@@ -275,7 +346,7 @@ def test_a_flag_that_topics_have_no_use_for(invoke: Invoke) -> None:
         "[kafka]\nbootstrap_servers = 'h:1'\nobservations = 'o'\npredictions = 'p'\n"
     )
     ran: Ran = invoke("replay", "k.toml", "--delay", "5")
-    assert (ran.code, ran.out) == (78, "")
+    assert (ran.code, ran.out) == (2, "")
     assert "--delay: applies only to files" in ran.err
 
 

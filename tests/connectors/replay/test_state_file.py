@@ -220,7 +220,10 @@ def test_max_models_may_be_raised(path: Path) -> None:
     StateFile(str(path), FILES).save(used(), POSITION)
     loaded = StateFile(str(path), FILES).load(Settings(max_models=2_000), outcomes=True)
     assert loaded.settings.max_models == 2_000
-    message = r"abers\.state: the state holds a model or segment of 7 bytes, and max_name_bytes=6"
+    message = (
+        r"abers\.state: the state holds a model or segment of 7 bytes, and "
+        r"limits\.max_name_bytes = 6; set limits\.max_name_bytes to 7 or more"
+    )
     with pytest.raises(StateError, match=message):
         StateFile(str(path), FILES).load(Settings(max_name_bytes=6), outcomes=True)
 

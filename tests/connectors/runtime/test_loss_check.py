@@ -29,7 +29,8 @@ STEP = DAY // 144  # ten minutes
 def tasks(count: int = 1, **limits: Any) -> list[StreamTask]:  # noqa: ANN401 - settings
     """Return tasks of several partitions."""
     wanted = Settings(**{"label_timeout": 7 * DAY} | limits)
-    return [StreamTask(Processor(wanted), Checkpoint("app", n, 0, 0, (0, 0))) for n in range(count)]
+    checkpoints = [Checkpoint("app", n, 0, 0, (0, 0)) for n in range(count)]
+    return [StreamTask(Processor(wanted, front="toml"), one) for one in checkpoints]
 
 
 def late(count: int, first: int = 0, *, delay: int = 8 * DAY) -> list[Event]:
@@ -145,7 +146,6 @@ def test_each_kind_has_its_sentence(
 ) -> None:
     """A service and the end of a replay name what is lost, by kind."""
     (task,) = tasks(**{"max_jump": 2**53} | limits)
-    task.processor.front = "toml"
     check = LossCheck()
     check.check([task])
     task.processor.process_many(events)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers.pages.model_document import model_blocks, model_document
-from abers.pages.model_findings import LatestOutcomes
+from abers.pages.model_findings import LatestOutcomes, ModelDetails
 from abers.stream import Events, Label, Observation, Processor, Settings
 from abers.stream.history import experts_at
 
@@ -215,14 +215,24 @@ def _given(stream: Streamed, place: int = 0) -> dict[str, Any]:
     return given
 
 
+def _details(
+    stream: Streamed, place: int, more: dict[str, Any]
+) -> tuple[ModelDetails, dict[str, Any]]:
+    """Return the details of a page, some of them replaced, and what else was given."""
+    of = {name: one for name, one in more.items() if name in ModelDetails._fields}
+    given = {name: one for name, one in more.items() if name not in of}
+    return ModelDetails(**(_given(stream, place) | of)), given
+
+
 def document_of(name: str, **more: Any) -> Any:  # noqa: ANN401 - as `model_document` takes them
     """Return the document of the first model of a stream."""
     stream = of_kind(name)
-    given = {"zone": "Europe/Berlin", **_given(stream), **more}
-    return model_document(stream.processor.monitors[0], title="stream.csv", **given)
+    details, given = _details(stream, 0, {"zone": "Europe/Berlin", **more})
+    return model_document(stream.processor.monitors[0], details, title="stream.csv", **given)
 
 
 def blocks_of(name: str, place: int, **more: Any) -> Any:  # noqa: ANN401 - as `model_blocks`
     """Return the blocks of a model of a stream."""
     stream = of_kind(name)
-    return model_blocks(stream.processor.monitors[place], **_given(stream, place), **more)
+    details, given = _details(stream, place, more)
+    return model_blocks(stream.processor.monitors[place], details, **given)

@@ -28,7 +28,7 @@ from abers.pages.blocks import (
     walk,
 )
 from abers.pages.model_document import model_blocks
-from abers.pages.model_findings import Silence
+from abers.pages.model_findings import ModelDetails, Silence
 from abers.pages.models_table import ModelRow, models_blocks, states_line
 from abers.pages.text import text
 from abers.stream import Label, Observation, Processor, Settings
@@ -462,7 +462,9 @@ def test_models_of_several_partitions_together() -> None:
     """A model in several partitions has no row numbers, and its counts are the sums."""
     monitors = of_kind("segments").processor.monitors
     whole = type(monitors[0]).total(monitors)
-    document = Document(title="both", blocks=model_blocks(whole, where="predictions.parquet"))
+    document = Document(
+        title="both", blocks=model_blocks(whole, ModelDetails(where="predictions.parquet"))
+    )
     each = [one.answers() for one in monitors]
     labels = sum(one.now.labels for one in each if one is not None and one.now is not None)
     assert record(document)["period"]["now"]["labels"] == labels

@@ -110,9 +110,7 @@ def test_lengths_are_settings() -> None:
 )
 def test_options_are_named_as_their_user_writes_them(front: Front, length: str, score: str) -> None:
     """A dead letter names parameters, keys or flags."""
-    p = processor(max_id_bytes=3, scores="probability")
-    assert p.front == "python"
-    p.front = front
+    p = Processor(Settings(max_id_bytes=3, scores="probability"), front=front)
     assert length in only(p.process(obs("abcd"))).detail
     assert score in only(p.process(obs("a", score=7.0))).detail
 

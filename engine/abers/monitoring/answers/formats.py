@@ -84,15 +84,18 @@ def span(ends: Sequence[float], places: int, *, signs: bool = False) -> str:
     return " to ".join((signed if signs else number)(end, places) for end in ends)
 
 
-def per_cent(share: float, places: int = 1) -> str:
-    """Return a share in per cent.
+def per_cent(share: float, places: int | None = 1) -> str:
+    """Return a share in per cent, with all its digits if no number of places is given.
 
     Examples
     --------
     >>> per_cent(0.3561, 0).replace(NO_BREAK, "_"), per_cent(0.0449).replace(NO_BREAK, "_")
     ('36_%', '4.5_%')
+    >>> per_cent(0.1, None).replace(NO_BREAK, "_"), per_cent(0.00025, None).replace(NO_BREAK, "_")
+    ('10_%', '0.025_%')
     """
-    return f"{number(100.0 * share, places)}{NO_BREAK}%"
+    shown = f"{100.0 * share:.12g}" if places is None else number(100.0 * share, places)
+    return f"{shown}{NO_BREAK}%"
 
 
 def change(saved: float) -> str:
