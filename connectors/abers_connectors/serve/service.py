@@ -105,9 +105,9 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
     http, tokens, service = config.http, ServeTokens(config.http), _ServedState()
     names = {http.host, *http.hosts}
     with ExitStack() as stack, _stoppable() as stop:
-        routes = [*reading_routes(service.ask, stack.callback, names, tokens.read)]
+        routes = [*reading_routes(config, service.ask, stack.callback, names, tokens.read)]
         rest = pages(http, service.status, service.page.feed, stack, routes)
-        app = ServeApplication(rest, tokens, names)
+        app = ServeApplication(rest, config, tokens, names)
         url = stack.enter_context(listening(http, app, fast=True))
         _require_folder(section.data)
         say(f"serving at {url}/; restoring {section.data}")

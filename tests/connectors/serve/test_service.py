@@ -66,17 +66,18 @@ def test_a_bad_row_is_an_error_in_its_row(server: Running) -> None:
         7,
         {"id": "", "score": 0.5},
         {"id": "bad3", "score": 0.5, "colour": "red"},
-        {"id": "bad4", "score": 0.5, "time": 10**15},
+        {"id": "bad4", "score": 0.5, "time": 10**14 - 1},
+        {"id": "bad5", "score": 0.5, "time": 10**15},
         {"id": "good2", "score": 0.5},
     ]
     found = server.predict(*rows)
     reasons = [one["error"]["reason"] if "error" in one else one["id"] for one in found]
     assert reasons == [
-        *("good1", "bad-row", "bad-score", "bad-row"),
-        *("bad-id", "bad-row", "time-in-future", "good2"),
+        *("good1", "bad-score", "missing-field", "bad-record", "missing-field"),
+        *("bad-record", "time-in-future", "bad-time", "good2"),
     ]
     assert found[1]["id"] == "bad1"
-    assert "got `str` - at `$.score`" in found[1]["error"]["detail"]
+    assert found[1]["error"]["detail"].startswith("score 'high' is not a finite number; drop the")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_the_open_inference_protocol(server: Running) -> None:
     assert server.predict({"id": "t1", "model": "tensors", "score": 1})[0]["score"] == 0.1
     for wrong, text in (
         ({}, "no request of the Open Inference Protocol"),
-        ({"inputs": inputs[:1]}, "no request of the Open Inference Protocol"),
+        ({"inputs": inputs[:1]}, "it lacks tensors; send id and score"),
         ({"inputs": [inputs[0], {**inputs[1], "data": [0.5]}]}, "2 ids and 1 scores"),
         ({"inputs": [{**inputs[0], "data": ["", "t1"]}, inputs[1]]}, "1 of 2 rows have no"),
     ):
@@ -138,7 +139,21 @@ def test_what_can_be_read(server: Running) -> None:
         pass  # they are counted four times a second, and kept for a moment
     assert b'abers_unbalanced_partitions{application="serve",process="0"} 0.0' in found
     assert b"<!doctype html>" in server.ask("/").body
-    assert server.ask("/v1/predict").status in {404, 405}
+
+
+def test_paths_and_methods(server: Running) -> None:
+    """An unknown path is 404 and a wrong method 405 with those that are right, both as JSON."""
+    for path, body, status, allow, text in (
+        ("/v1/predictt", [{"id": "x", "score": 0.5}], 404, "", "no such path; see /openapi.json"),
+        ("/v1/nothing", None, 404, "", "GET /v1/nothing: there is no such path"),
+        ("/v1/predict", None, 405, "POST", "takes POST"),
+        ("/v2/models/m/infer", None, 405, "POST", "takes POST"),
+        ("/readyz", [1], 405, "GET", "/readyz does not take POST"),
+    ):
+        reply = server.ask(path, body)
+        allowed = reply.headers.get("allow", "").split(", ")
+        assert (reply.status, allow in allowed) == (status, True)
+        assert text in reply.json["error"]
 
 
 def test_a_stop_and_a_start(tmp_path: Path) -> None:
