@@ -78,9 +78,10 @@ class ServeApplication:
         self, pages: ASGIApp, config: Config, tokens: ServeTokens, names: Collection[str]
     ) -> None:
         self._pages, self._tokens = pages, tokens
-        self._observations = RowReader.of_observations(config)
+        observations = RowReader.of_observations(config)
+        self._inferred = observations if config.settings().task == "binary" else None
         self._endpoints = {
-            "/v1/predict": _Endpoint("predict", self._observations.read, response),
+            "/v1/predict": _Endpoint("predict", observations.read, response),
             "/v1/labels": _Endpoint("label", RowReader.of_labels(config).read, response),
         }
         self._knows = lru_cache(maxsize=64)(HostCheck(pages, names).knows)
@@ -122,7 +123,7 @@ class ServeApplication:
             model = path[len(_INFER) : -len(_INFER_END)]
             return _Endpoint(
                 "predict",
-                partial(infer_rows, self._observations, model),
+                partial(infer_rows, self._inferred, model),
                 partial(infer_response, model),
             )
         return self._endpoints.get(path)

@@ -39,8 +39,14 @@ class _InferRequest(msgspec.Struct):
 _decode = msgspec.json.Decoder(_InferRequest).decode
 
 
-def infer_rows(reader: RowReader, model: str, body: bytes, now: int) -> RequestRows:
-    """Return the rows of a request that came now; raises a BadRequestError."""
+def infer_rows(reader: RowReader | None, model: str, body: bytes, now: int) -> RequestRows:
+    """Return the rows of a request that came now; raises a BadRequestError.
+
+    There is no reader unless the task has two classes.
+    """
+    if reader is None:
+        msg = "here this protocol has predictions of two classes alone; use /v1/predict"
+        raise BadRequestError(msg)
     try:
         tensors = {one.name: one.data for one in _decode(body).inputs}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -73,11 +79,7 @@ def infer_response(model: str, rows: RequestRows, answers: Sequence[EventAnswer]
         every = len(answers) + len(rows.errors)
         msg = f"{len(wrong):,} of {every:,} rows have no prediction; {'; '.join(wrong[:3])}"
         raise BadRequestError(msg)
-    try:
-        made = [_read(one.prediction or b"") for one in answers]
-    except msgspec.ValidationError:
-        msg = "this protocol has predictions of two classes alone; use /v1/predict"
-        raise BadRequestError(msg) from None
+    made = [_read(one.prediction or b"") for one in answers]
     outputs = [
         {
             "name": name,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from abers.stream import Event
     from abers.stream.durable.answers import EventAnswer
     from abers.stream.readers import CellReader
+    from abers.stream.schema_columns import Readers
     from abers_connectors.config.model import Config
 
 __all__ = ["MOST_ROWS", "BadRequestError", "RequestRows", "RowReader", "response"]
@@ -72,7 +73,7 @@ class RowReader:
     row
         Type of the rows that are events as they are; it describes the rows, too.
     event
-        Makes an event of such a row that came now; None if every row needs the schema.
+        Makes an event of a row of this type that came now; None if every row needs the schema.
     schema
         Reads all other rows.
     required
@@ -93,7 +94,7 @@ class RowReader:
     @classmethod
     def of_observations(cls, config: Config) -> RowReader:
         """Return the reader of rows that ask for predictions."""
-        reads, learns = config.reads(), config.settings().learner is not None
+        reads, learns = _readers(config), config.settings().learner is not None
         percent = config.input.percent
         fields = Fields(segment="segment", x="x" if learns else None)
         score: Any = float | str if percent else _score_type(reads.score)
@@ -110,7 +111,7 @@ class RowReader:
     @classmethod
     def of_labels(cls, config: Config) -> RowReader:
         """Return the reader of rows that bring labels."""
-        reads, named = config.reads(), bool(config.input.pos_label)
+        reads, named = _readers(config), bool(config.input.pos_label)
         classes = config.settings().classes
         label: Any = bool | float | str if named else _label_type(reads.label, classes)
         row = _row_type("LabelRow", ("label", label), ("model", _Name, DEFAULT_MODEL))
@@ -166,6 +167,11 @@ class RowReader:
                 detail = f'the row has no "{names[0]}"; add it'
                 return BadRecordError("missing-field", detail)
         return None
+
+
+def _readers(config: Config) -> Readers:
+    """Return the readers of values; no flag of the server says how they read."""
+    return config.reads()._replace(front="toml")
 
 
 def _raw_rows(body: bytes) -> list[msgspec.Raw]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import resource
+import subprocess
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.serve.running import JSON, Running
 
-from abers.stream import DurableProcessor
+from abers.stream import DurableProcessor, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +38,10 @@ def test_predictions_and_labels(server: Running) -> None:
         "score": 0.8,
         "p0": 0.0,
         "p1": 1.0,
-        "p": 0.5,
+        "p": first["p"],
         "n_labels": 0,
     }
+    assert 0.79 < first["p"] < 0.81  # with no label it is near the score
     assert server.predict({"id": "a1", "score": 0.1}) == [first]
     assert server.label({"id": "a1", "label": 1}) == ["learned"]
     assert server.label({"id": "a1", "label": 1}, {"id": "a1", "label": 0}) == [
@@ -47,6 +51,32 @@ def test_predictions_and_labels(server: Running) -> None:
     assert server.label({"id": "a2", "label": 0}) == ["waiting"]
     assert server.predict({"id": "a2", "score": 0.8})[0]["n_labels"] == 1
     assert server.label({"id": "a2", "label": 0}) == ["duplicate"]
+
+
+def test_a_first_use(server: Running) -> None:
+    """Without a configuration scores are probabilities, which it says, and others are errors."""
+    assert 'scores are probabilities (for others write task.scores = "any"' in server.said[1]
+    found = server.predict({"id": "odds", "score": 5}, {"id": "good", "score": 0.25})
+    assert found[0]["error"]["reason"] == "bad-score"
+    assert 'Set task.scores = "any"' in found[0]["error"]["detail"]
+    assert found[1]["score"] == 0.25
+    (wrong,) = server.ask("/v1/labels", [{"id": "good", "label": "yes"}]).json
+    assert "name the values that mean 1 in input.pos_label" in wrong["error"]["detail"]
+
+
+def test_the_commands_that_it_prints(tmp_path: Path) -> None:
+    """What a server prints to try is a prediction and its label, with the tokens that it needs."""
+    tokens = {name: name[6] * 32 for name in ("ABERS_PREDICT_TOKEN", "ABERS_LABEL_TOKEN")}
+    with Running(tmp_path / "state", environ=tokens) as running:
+        for line, status in zip(running.said[-2:], ("", "learned"), strict=True):
+            made = subprocess.run(
+                ["bash", "-c", line],  # noqa: S607 - that of the machine
+                capture_output=True,
+                check=True,
+                env={**os.environ, **tokens},
+            )
+            reply = json.loads(made.stdout)
+            assert (reply["id"], reply.get("status", "")) == ("a1", status)
 
 
 def test_one_row_instead_of_a_list(server: Running) -> None:
@@ -110,7 +140,8 @@ def test_the_open_inference_protocol(server: Running) -> None:
     reply = server.ask("/v2/models/tensors/infer", {"inputs": inputs})
     assert reply.json["model_name"] == "tensors"
     found = {one["name"]: one["data"] for one in reply.json["outputs"]}
-    assert found == {"p0": [0.0, 0.0], "p1": [1.0, 1.0], "p": [0.5, 0.5]}
+    assert found == {"p0": [0.0, 0.0], "p1": [1.0, 1.0], "p": found["p"]}
+    assert found["p"] == pytest.approx([0.1, 0.9], abs=0.01)
     assert server.ask("/v2/models/tensors/infer", {"inputs": inputs}).json == reply.json
     assert server.predict({"id": "t1", "model": "tensors", "score": 1})[0]["score"] == 0.1
     for wrong, text in (
@@ -167,6 +198,10 @@ def test_a_stop_and_a_start(tmp_path: Path) -> None:
         with Running(tmp_path / "state") as third:
             assert third.ended() == 75
             assert "writes there" in "".join(third.said)
+        port = str(second.address.port)
+        with Running(tmp_path / "other", port=port) as fourth:
+            assert fourth.ended() > 0
+            assert f"--port {port}: another process listens there" in "".join(fourth.said)
 
 
 def test_tokens(tmp_path: Path) -> None:
@@ -199,7 +234,12 @@ def test_a_configuration(tmp_path: Path) -> None:
         (made,) = running.predict({"id": "1", "score": {"a": 0.2, "b": 0.3, "c": 0.5}})
         assert {*made["p"]} == {"a", "b", "c"}
         assert running.label({"id": "1", "label": "b"}) == ["learned"]
-        assert running.ask("/v2/models/default/infer", {"inputs": []}).status == 400
+        reply = running.ask("/v2/models/default/infer", {"inputs": []})
+        assert (reply.status, "two classes alone" in reply.json["error"]) == (400, True)
+        assert (
+            """-d '{"id": "a1", "score": {"a": 0.34, "b": 0.33, "c": 0.33}}'""" in running.said[2]
+        )
+        assert """-d '{"id": "a1", "label": "a"}'""" in running.said[3]
     config.write_text("alerts.webhook = 'https://example.invalid'\nstate.path = 'x'\n")
     with Running(tmp_path / "state", str(config)) as wrong:
         assert wrong.ended() == 78
@@ -304,7 +344,8 @@ def test_kills_under_clients(tmp_path: Path) -> None:
             assert running.terminate() == 0
     predicted = {id_: one for client in clients for id_, one in client.predicted.items()}
     labelled = {id_ for client in clients for id_ in client.labelled}
-    with DurableProcessor(tmp_path / "state", most_answers=10**6) as durable:
+    settings = Settings(scores="probability")
+    with DurableProcessor(tmp_path / "state", settings, most_answers=10**6) as durable:
         with durable.reading() as processor:
             counters, accounts = processor.counters, processor.accounts
         assert counters["predictions"] == len(predicted)
