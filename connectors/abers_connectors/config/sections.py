@@ -246,13 +246,6 @@ class ServeSection(Section, frozen=True, kw_only=True):
             group="Server",
         ),
     ] = "abers-state"
-    max_answers: Annotated[
-        Count,
-        key(
-            "Number of ids with predictions that are answered again, 400 bytes each.",
-            "Of older ids only that they were predicted is known.",
-        ),
-    ] = 1_000_000
 
 
 class TelemetrySection(Section, frozen=True, kw_only=True):

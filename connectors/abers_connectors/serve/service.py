@@ -117,9 +117,7 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
         _require_folder(section.data, config.front)
         say(f"serving at {url}/; restoring {section.data}")
         key = state_key(file=config.state.key_file)
-        with DurableProcessor(
-            section.data, config.settings(), key=key, most_answers=section.max_answers
-        ) as durable:
+        with DurableProcessor(section.data, config.settings(), key=key, answers=True) as durable:
             task = service.ready(durable)
             app.open(durable)
             say(ready_lines(url, config, tokens))

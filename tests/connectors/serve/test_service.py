@@ -345,7 +345,7 @@ def test_kills_under_clients(tmp_path: Path) -> None:
     predicted = {id_: one for client in clients for id_, one in client.predicted.items()}
     labelled = {id_ for client in clients for id_ in client.labelled}
     settings = Settings(scores="probability")
-    with DurableProcessor(tmp_path / "state", settings, most_answers=10**6) as durable:
+    with DurableProcessor(tmp_path / "state", settings, answers=True) as durable:
         with durable.reading() as processor:
             counters, accounts = processor.counters, processor.accounts
         assert counters["predictions"] == len(predicted)

@@ -73,8 +73,9 @@ class DurableProcessor:
     journal_bytes
         A snapshot is made when the journal has so many bytes, or as many as the last snapshot if
         these are more. A restart reads up to twice as many.
-    most_answers
-        Number of ids with predictions that `answer` remembers, 400 bytes each.
+    answers
+        Whether predictions are kept for `answer`, as long as their ids are known: while an
+        observation waits, and `dedup_ttl` longer. The limit `max_bytes` counts them, too.
 
     Raises
     ------
@@ -126,20 +127,20 @@ class DurableProcessor:
         key: bytes | None = None,
         trusted_types: Sequence[str] | None = None,
         journal_bytes: int = _JOURNAL_BYTES,
-        most_answers: int = 0,
+        answers: bool = False,
     ) -> None:
         self._key, self._journal_bytes = key, journal_bytes
         self._folder = StateFolder(path)
         self._process, self._closed = os.getpid(), False
         self._state_lock = RLock()
         self._position: Any = None
-        self._answers = AnswerMemory(most_answers) if most_answers else None
+        self._answers = AnswerMemory() if answers else None
         self._journal: JournalFile
         self._last_snapshot: SnapshotResult | None = None
         with ExitStack() as stack:
             self._lock = self._folder.lock()
             stack.callback(os.close, self._lock)
-            self._restore(RestoreOptions(settings, learner, key, trusted_types))
+            self._restore(RestoreOptions.of(settings, learner, key, trusted_types, answers=answers))
             stack.pop_all()
         self._snapshots = BackgroundSnapshotter(self._save, self._note_saved)
         self._commit = GroupCommit(self._write, _MOST_TOGETHER)
@@ -191,10 +192,10 @@ class DurableProcessor:
 
         An observation of a known id is answered with its prediction of before, and a label has a
         status; see `abers.stream.durable.answers.EventAnswer`. So all may be sent again. A
-        ParameterError is raised without `most_answers`; all other errors are those of `submit`.
+        ParameterError is raised without `answers`; all other errors are those of `submit`.
         """
         if self._answers is None:
-            msg = "answers are not remembered; set most_answers, such as to 1,000,000"
+            msg = "answers are not kept; make the processor with answers=True"
             raise ParameterError(msg)
         return self._submitted(_WaitingEvents(self._batch(events), None, answered=True))
 
@@ -301,7 +302,7 @@ class DurableProcessor:
         if not all(one.answered for one in group):
             results = [*shares(outputs, sizes)]
         if self._answers is not None:
-            answers = iter(self._answers.take(events, outputs))
+            answers = iter(self._answers.take(events, outputs, self._processor))
             parts = [[*islice(answers, size)] for size in sizes]
             for at, one in enumerate(group):
                 results[at] = parts[at] if one.answered else results[at]
