@@ -14,6 +14,7 @@ import msgspec
 from abers.exceptions import DurabilityError
 from abers_connectors.http.middleware import HostCheck
 from abers_connectors.serve.batcher import Batcher, BusyError
+from abers_connectors.serve.clock import ServeClock
 from abers_connectors.serve.inference import infer_response, infer_rows
 from abers_connectors.serve.rows import BadRequestError, RowReader, response
 
@@ -86,11 +87,14 @@ class ServeApplication:
         }
         self._knows = lru_cache(maxsize=64)(HostCheck(pages, names).knows)
         self._batcher: Batcher | None = None
+        self._clock = ServeClock(None)
         self._open = False
 
     def open(self, durable: DurableProcessor) -> None:
         """Begin to answer, when the state is restored."""
-        self._batcher, self._open = Batcher(durable.answer, _WAITING), True
+        clock = ServeClock(durable.position)
+        self._batcher = Batcher(lambda events: durable.answer(events, clock.position), _WAITING)
+        self._clock, self._open = clock, True
 
     def close(self) -> None:
         """Take no more requests; those that were taken are answered."""
@@ -148,7 +152,7 @@ class ServeApplication:
         if self._batcher is None or not self._open:
             raise _RefusedRequest(503, "the state is being restored or saved; try again", _AGAIN)
         try:
-            rows = endpoint.read(body, time.time_ns() // 1_000_000)
+            rows = endpoint.read(body, self._clock.at(time.time_ns() // 1_000_000))
             return endpoint.write(rows, await self._batcher.answers(rows.events))
         except BadRequestError as error:
             raise _RefusedRequest(400, str(error)) from None

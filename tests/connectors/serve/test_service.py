@@ -8,12 +8,14 @@ import random
 import resource
 import subprocess
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.serve.running import JSON, Running
 
-from abers.stream import DurableProcessor, Settings
+from abers.stream import DurableProcessor, Observation, Settings
+from abers_connectors.serve.clock import ServeClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,6 +204,25 @@ def test_a_stop_and_a_start(tmp_path: Path) -> None:
         with Running(tmp_path / "other", port=port) as fourth:
             assert fourth.ended() > 0
             assert f"--port {port}: another process listens there" in "".join(fourth.said)
+
+
+def test_a_clock_that_is_set_back(tmp_path: Path) -> None:
+    """Behind a restart with the clock an hour back, no row is late, lost, or ahead of its time."""
+    hour = 3_600_000
+    now = time.time_ns() // 1_000_000
+    with DurableProcessor(tmp_path, Settings(scores="probability"), answers=True) as durable:
+        before = [Observation(f"{n}", now + hour, score=0.5) for n in range(4)]
+        durable.answer(before, ServeClock({"clock": now + hour}).position).result()
+    with Running(tmp_path) as running:
+        assert running.label({"id": "0", "label": 1}) == ["learned"]
+        own = {"id": "own", "score": 0.5, "time": now + hour + 60_000}
+        made = running.predict({"id": "none", "score": 0.5}, own)
+        assert [one["time"] for one in made] == [now + hour, now + hour + 60_000]
+        assert running.terminate() == 0
+    with DurableProcessor(tmp_path, Settings(scores="probability"), answers=True) as durable:
+        assert durable.position == {"clock": now + hour}
+        with durable.reading() as processor:
+            assert processor.counters["late_events"] == 0
 
 
 def test_tokens(tmp_path: Path) -> None:

@@ -187,7 +187,11 @@ class DurableProcessor:
         _require_encodable(position)
         return self._submitted(_WaitingEvents(batch, position))
 
-    def answer(self, events: list[Event]) -> Future[list[EventAnswer]]:
+    def answer(
+        self,
+        events: list[Event],
+        position: Any = None,  # noqa: ANN401
+    ) -> Future[list[EventAnswer]]:
         """Let events wait as `submit` does, and return the future of the answer to each.
 
         An observation of a known id is answered with its prediction of before, and a label has a
@@ -197,7 +201,9 @@ class DurableProcessor:
         if self._answers is None:
             msg = "answers are not kept; make the processor with answers=True"
             raise ParameterError(msg)
-        return self._submitted(_WaitingEvents(self._batch(events), None, answered=True))
+        batch = self._batch(events)
+        _require_encodable(position)
+        return self._submitted(_WaitingEvents(batch, position, answered=True))
 
     def _submitted(self, request: _WaitingEvents) -> Future[Any]:
         self._require_open()
