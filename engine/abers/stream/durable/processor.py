@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -44,6 +45,7 @@ __all__ = ["DurableProcessor"]
 _JOURNAL, _SNAPSHOT = "journal", "snapshot"
 _JOURNAL_BYTES = 64 << 20  # read and applied in a few seconds
 _LENGTH = 8  # bytes
+_DISK_FAILURES = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # others are mistakes
 _MOST_TOGETHER = 10_000  # events of a group: more take hardly less time each
 
 
@@ -80,7 +82,7 @@ class DurableProcessor:
     Raises
     ------
     DurabilityError
-        If another process writes there.
+        If another process writes there, or the disk fails or is full.
     StateError
         If a file is damaged or missing, of other settings, or of another version; nothing in the
         folder has changed then.
@@ -140,7 +142,13 @@ class DurableProcessor:
         with ExitStack() as stack:
             self._lock = self._folder.lock()
             stack.callback(os.close, self._lock)
-            self._restore(RestoreOptions.of(settings, learner, key, trusted_types, answers=answers))
+            options = RestoreOptions.of(settings, learner, key, trusted_types, answers=answers)
+            try:
+                self._restore(options)
+            except OSError as error:
+                if error.errno not in _DISK_FAILURES:
+                    raise
+                raise self._disk_failed(error) from error
             stack.pop_all()
         self._snapshots = BackgroundSnapshotter(self._save, self._note_saved)
         self._commit = GroupCommit(self._write, _MOST_TOGETHER)
@@ -290,14 +298,16 @@ class DurableProcessor:
             position = given[-1] if given else self._position
             self._journal.append(frame(entry, position))
         except OSError as error:
-            msg = (
-                f"{self._folder.path}: the disk failed ({error.strerror or error}), and what was "
-                "not answered may be lost; see that it has room and is sound, and start again"
-            )
-            raise DurabilityError(msg) from error
+            raise self._disk_failed(error) from error
         self._number += 1
         self._position = position
         return self._results(group, events, outputs)
+
+    def _disk_failed(self, error: OSError) -> DurabilityError:
+        return DurabilityError(
+            f"{self._folder.path}: the disk failed ({error.strerror or error}), and what was not "
+            "answered may be lost; see that it has room and is sound, and start again"
+        )
 
     def _results(
         self, group: Sequence[_WaitingEvents], events: Events | list[Event], outputs: Outputs
