@@ -246,6 +246,15 @@ class ServeSection(Section, frozen=True, kw_only=True):
             group="Server",
         ),
     ] = "abers-state"
+    learner: Annotated[
+        File | None,
+        key(
+            "File with a learner of scikit-learn that skops saved, for two classes.",
+            "It scores the features x of all models and learns their labels; only new states use "
+            "the file. Default: scores come with the rows, or are those of [learner].",
+            example="learner.skops",
+        ),
+    ] = None
 
 
 class TelemetrySection(Section, frozen=True, kw_only=True):

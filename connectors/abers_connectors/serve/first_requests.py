@@ -20,6 +20,7 @@ def ready_lines(url: str, config: Config, tokens: ServeTokens) -> str:
     """Return the lines."""
     settings = config.settings()
     fields, label = _example(settings)
+    fields = {"x": {"amount": 12.5}} if config.learns else fields
     said = f"; {_PROBABILITIES}" if settings.scores == "probability" else ""
     return (
         f"ready{said}; try:\n"
@@ -39,7 +40,7 @@ def _example(settings: Settings) -> tuple[dict[str, Any], Any]:
         score = {label: round(1 - sum(score.values()), 2), **score}
     elif settings.task == "regression":
         score, label = 12.5, 14
-    return ({"x": {"amount": 12.5}} if settings.learner else {"score": score}), label
+    return {"score": score}, label
 
 
 def _curl(url: str, fields: dict[str, Any], token: str | None) -> str:

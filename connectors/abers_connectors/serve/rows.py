@@ -94,7 +94,7 @@ class RowReader:
     @classmethod
     def of_observations(cls, config: Config) -> RowReader:
         """Return the reader of rows that ask for predictions."""
-        reads, learns = _readers(config), config.settings().learner is not None
+        reads, learns = _readers(config), config.learns
         percent = config.input.percent
         fields = Fields(segment="segment", x="x" if learns else None)
         score: Any = float | str if percent else _score_type(reads.score)
@@ -106,7 +106,7 @@ class RowReader:
         )
         event = None if percent else _observation
         schema = Schema(fields, reads, "labelled")
-        return cls(row, event, schema, [["id"], fields.scored])
+        return cls(row, event, schema, [["id"], fields.scored[::-1]])
 
     @classmethod
     def of_labels(cls, config: Config) -> RowReader:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import ConfigError
 from abers.stream import DurableProcessor
 from abers.stream.option import Ref, said
+from abers.stream.saved_learners import read_learner
 from abers_connectors.config.options import option
 from abers_connectors.config.sections import ServeSection
 from abers_connectors.dashboard.server import listening, pages, require_libraries
@@ -116,8 +117,7 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
         url = stack.enter_context(listening(http, app, fast=True, front=config.front))
         _require_folder(section.data, config.front)
         say(f"serving at {url}/; restoring {section.data}")
-        key = state_key(file=config.state.key_file)
-        with DurableProcessor(section.data, config.settings(), key=key, answers=True) as durable:
+        with _durable(config, section) as durable:
             task = service.ready(durable)
             app.open(durable)
             say(ready_lines(url, config, tokens))
@@ -126,6 +126,22 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
             _wait_for(lambda: app.idle)
             service.durable = None
     say("stopped: all that was answered is on disk")
+
+
+def _durable(config: Config, section: ServeSection) -> DurableProcessor:
+    """Return the processor, with the learner that the configuration names."""
+    key = state_key(file=config.state.key_file)
+    learner = None
+    if section.learner is not None:
+        learner = read_learner(Path(section.learner).read_bytes(), section.learner)
+    return DurableProcessor(
+        section.data,
+        config.settings(),
+        key=key,
+        learner=learner,
+        trusted_types=None if learner is None else [],
+        answers=True,
+    )
 
 
 def _require_folder(path: str, front: Front) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from abers.stream import Event
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
@@ -211,7 +213,7 @@ def test_a_clock_that_is_set_back(tmp_path: Path) -> None:
     hour = 3_600_000
     now = time.time_ns() // 1_000_000
     with DurableProcessor(tmp_path, Settings(scores="probability"), answers=True) as durable:
-        before = [Observation(f"{n}", now + hour, score=0.5) for n in range(4)]
+        before: list[Event] = [Observation(f"{n}", now + hour, score=0.5) for n in range(4)]
         durable.answer(before, ServeClock({"clock": now + hour}).position).result()
     with Running(tmp_path) as running:
         assert running.label({"id": "0", "label": 1}) == ["learned"]
