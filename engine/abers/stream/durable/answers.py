@@ -6,13 +6,14 @@ answered, and its label, for as long as the processor knows it.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from abers.exceptions import StateError
 from abers.serialization import REMEDY, seal, unseal
-from abers.stream.events import Observation
+from abers.stream.events import Label, Observation
 from abers.stream.pending_store import EARLY
 from abers.stream.tasks import make_task
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from abers.stream.settings import Settings
 
     _Key = tuple[str, str]  # model and id
+    _Remembered = tuple[bytes | None, Any]  # prediction, if answers were kept then, and label
 
 __all__ = ["AnswerMemory", "EventAnswer", "without_answers"]
 
@@ -51,7 +53,7 @@ def without_answers(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, max_bytes=share)
 
 
-class EventAnswer(NamedTuple):
+class EventAnswer(msgspec.Struct, frozen=True, gc=False):
     """The answer to one event.
 
     Attributes
@@ -75,12 +77,8 @@ class EventAnswer(NamedTuple):
 
 _LEARNED, _LATE, _WAITING = EventAnswer("learned"), EventAnswer("late"), EventAnswer("waiting")
 _DUPLICATE, _CONFLICT = EventAnswer("duplicate"), EventAnswer("conflict")
-_AGAIN = {"duplicate", "conflict", "late"}
-
-
-class _Remembered(NamedTuple):
-    prediction: bytes | None  # None if it was made before answers were kept
-    label: Any = None
+_AGAIN = (_DUPLICATE, _CONFLICT, _LATE)
+_NOTHING = (None, None)
 
 
 class AnswerMemory:
@@ -104,6 +102,7 @@ class AnswerMemory:
         self._known: dict[_Key, _Remembered] = {}
         self._waiting: dict[_Key, Any] = {}  # labels before their observations
         self._early = 0  # of these, all that ever came
+        self._most = 0.0  # ids, above which some are perhaps forgotten
 
     def __len__(self) -> int:
         """Return the number of ids with predictions."""
@@ -113,39 +112,44 @@ class AnswerMemory:
         self, events: Sequence[Event], outputs: Outputs, processor: Processor
     ) -> list[EventAnswer]:
         """Note the outputs of events, and return the answer to each."""
-        rows = _OutputRows.of(outputs)
+        rows = _OutputRows.of(outputs, assumes=processor.settings.unlabelled is not None)
+        made, settled, known = rows.made, rows.settled, self._known
         found: list[EventAnswer] = []
+        others = False  # labels that were not learned
         for row, event in enumerate(events):
             key = (event.model, event.id)
-            for gone in rows.unmatched.get(row, ()):
+            for gone in rows.unmatched.get(row, ()) if rows.unmatched else ():
                 self._waiting.pop(gone, None)
             if type(event) is Observation:
-                found.append(self._of_observation(row, key, rows))
+                if (text := made.get(row)) is None:
+                    found.append(self._seen(row, key, rows))
+                    continue
+                known[key] = (text, self._waiting.pop(key, None) if row in settled else None)
+                found.append(EventAnswer("predicted", text))
+            elif row in settled:
+                known[key] = (known.get(key, _NOTHING)[0], _value(event))
+                found.append(_LATE if row in rows.late else _LEARNED)
             else:
+                others = True
                 found.append(self._of_label(row, event, key, rows))
-            for settled, (label, _) in rows.settled.get(row, {}).items():
-                self._settle(settled, label)
-        early = processor.counters["early_labels"]
-        expected = self._early + [one.status for one in found].count("waiting")
-        if early != expected:  # an id was known here that the processor has forgotten
-            known = self._known
-            self.adjust(processor)
-            self._correct(events, rows, found, known)
-        elif len(self._known) > _SPARE + _SLACK * processor.known_count:
-            self.adjust(processor)
-        self._early = early
+        if others:
+            self._compare(events, rows, found, processor)
+        if len(known) > self._most:
+            self._most = _SPARE + _SLACK * processor.known_count
+            if len(known) > self._most:
+                self.adjust(processor)
         return found
 
     def note(self, outputs: Outputs) -> None:
         """Note outputs, without answers to anybody; `adjust` follows behind the last."""
         made = [(one.model, one.id) for one in outputs.predictions]
-        texts = map(_Remembered, _texts(outputs.predictions))
-        self._known.update(zip(made, texts, strict=True))
+        texts = _texts(outputs.predictions)
+        self._known.update(zip(made, zip(texts, repeat(None), strict=False), strict=True))
         rows = dict(zip(made, outputs.predicted.tolist(), strict=True))
         for row, one in zip(outputs.settled.tolist(), outputs.outcomes or (), strict=True):
             key = (one.model, one.id)
             if row >= rows.get(key, 0) and not getattr(one, "assumed", False):
-                self._settle(key, one.label)
+                self._known[key] = (self._known.get(key, _NOTHING)[0], one.label)
 
     def adjust(self, processor: Processor) -> None:
         """Know the ids that a processor knows, and no others."""
@@ -157,15 +161,13 @@ class AnswerMemory:
                 waiting.update(zip(some.names, some.labels, strict=False))
                 continue
             for key, labelled in zip(some.names, some.labels, strict=False):
-                known[key] = before.get(key) or _Remembered(None, _ANY if labelled else None)
+                known[key] = before.get(key) or (None, _ANY if labelled else None)
         self._known, self._waiting = known, waiting
         self._early = processor.counters["early_labels"]
 
     def state(self, key: bytes | None) -> bytes:
         """Return what `load` takes, sealed under a key."""
-        rows = [
-            [*names, *known] for names, known in self._known.items() if known.prediction is not None
-        ]
+        rows = [[*names, *known] for names, known in self._known.items() if known[0] is not None]
         return seal(_MAGIC, msgspec.msgpack.encode(rows), key)
 
     def load(self, state: bytes, key: bytes | None, name: str) -> None:
@@ -176,34 +178,39 @@ class AnswerMemory:
         except (msgspec.MsgspecError, ValueError) as error:
             msg = f"{name} is garbled ({error}); {REMEDY}"
             raise StateError(msg) from None
-        self._known = {
-            (model, id_): _Remembered(encoded, label) for model, id_, encoded, label in rows
-        }
+        self._known = {(model, id_): (encoded, label) for model, id_, encoded, label in rows}
 
-    def _of_observation(self, row: int, key: _Key, rows: _OutputRows) -> EventAnswer:
-        if (made := rows.made.get(row)) is not None:
-            self._known[key] = _Remembered(made)
-            self._waiting.pop(key, None)
-            return EventAnswer("predicted", made)
+    def _seen(self, row: int, key: _Key, rows: _OutputRows) -> EventAnswer:
+        """Return the answer to an observation that was not predicted."""
         if (letter := rows.refused.get(row)) is not None:
             return EventAnswer("refused", dead_letter=letter)
-        known = self._known.get(key)
-        if known is None or known.prediction is None:
-            return EventAnswer("forgotten")
-        return EventAnswer("known", known.prediction)
+        text = self._known.get(key, _NOTHING)[0]
+        return EventAnswer("forgotten" if text is None else "known", text)
 
     def _of_label(self, row: int, event: Event, key: _Key, rows: _OutputRows) -> EventAnswer:
-        if (settled := rows.settled.get(row)) is not None and key in settled:
-            return _LATE if settled[key][1] else _LEARNED
+        """Return the answer to a label that was not learned."""
         if (letter := rows.refused.get(row)) is not None:
             return EventAnswer("refused", dead_letter=letter)
-        value = getattr(event, "value", None)
         if (known := self._known.get(key)) is not None:
-            return _LATE if known.label is None else _again(known.label, value)
+            return _LATE if known[1] is None else _again(known[1], _value(event))
         if key in self._waiting:
-            return _again(self._waiting[key], value)
-        self._waiting[key] = value
+            return _again(self._waiting[key], _value(event))
+        self._waiting[key] = _value(event)
         return _WAITING
+
+    def _compare(
+        self,
+        events: Sequence[Event],
+        rows: _OutputRows,
+        found: list[EventAnswer],
+        processor: Processor,
+    ) -> None:
+        """Compare the number of labels that wait with that of the processor."""
+        self._early += sum(one is _WAITING for one in found)
+        if self._early != processor.counters["early_labels"]:
+            known = self._known  # some of them the processor has forgotten
+            self.adjust(processor)
+            self._correct(events, rows, found, known)
 
     def _correct(
         self,
@@ -213,51 +220,47 @@ class AnswerMemory:
         known: Mapping[_Key, _Remembered],
     ) -> None:
         """Correct the answers to labels of ids that were known here, and not to the processor."""
-        left, came = rows.left(), dict[tuple[str, str], Any]()
+        left = {key: row for row, keys in rows.unmatched.items() for key in keys}
+        left |= {
+            (events[row].model, events[row].id): row for row in rows.settled & rows.made.keys()
+        }
+        came: dict[_Key, Any] = {}
         for row, event in enumerate(events):
-            key, value = (event.model, event.id), getattr(event, "value", None)
-            if type(event) is Observation or found[row].status not in _AGAIN or key not in known:
+            key = (event.model, event.id)
+            if type(event) is Observation or found[row] not in _AGAIN or key not in known:
                 continue
             if key in came:
-                found[row] = _again(came[key], value)
+                found[row] = _again(came[key], _value(event))
             elif key in self._waiting or row <= left.get(key, -1):
-                came[key], found[row] = value, _WAITING
-
-    def _settle(self, key: _Key, label: Any) -> None:  # noqa: ANN401 - as the task has it
-        if (known := self._known.get(key)) is not None:
-            self._known[key] = known._replace(label=label)
+                came[key], found[row] = _value(event), _WAITING
 
 
 class _OutputRows(NamedTuple):
     """Outputs by the rows of the events that caused them."""
 
     made: dict[int, bytes]  # predictions as JSON
+    settled: set[int]  # rows of events whose own labels settled
+    late: set[int]  # those of them whose label came after another was assumed
     refused: dict[int, DeadLetter]
     unmatched: dict[int, list[_Key]]  # labels that wait no longer
-    settled: dict[int, dict[_Key, tuple[Any, bool]]]  # label of each id, and whether it was late
 
     @classmethod
-    def of(cls, outputs: Outputs) -> _OutputRows:
-        """Return the rows of outputs."""
+    def of(cls, outputs: Outputs, *, assumes: bool) -> _OutputRows:
+        """Return the rows of outputs, of a processor that assumes labels or not."""
         made = dict(zip(outputs.predicted.tolist(), _texts(outputs.predictions), strict=True))
-        rows = cls(made, {}, {}, {})
+        settled = outputs.settled.tolist()
+        late: set[int] = set()
+        if assumes:
+            outcomes = [*zip(settled, outputs.outcomes or (), strict=True)]
+            settled = [row for row, one in outcomes if not one.assumed]
+            late = {row for row, one in outcomes if one.late}
+        rows = cls(made, {*settled}, late, {}, {})
         for row, letter in outputs.dead_letters:
             if letter.row is None:
                 rows.unmatched.setdefault(row, []).append((letter.event.model, letter.event.id))
             else:
                 rows.refused[row] = letter
-        for row, one in zip(outputs.settled.tolist(), outputs.outcomes or (), strict=True):
-            if not getattr(one, "assumed", False):
-                late = getattr(one, "late", False)
-                rows.settled.setdefault(row, {})[one.model, one.id] = one.label, late
         return rows
-
-    def left(self) -> dict[_Key, int]:
-        """Return the row at which each label that had waited was learned, or given up."""
-        left = {key: row for row, keys in self.unmatched.items() for key in keys}
-        for row in self.settled.keys() & self.made.keys():
-            left |= dict.fromkeys(self.settled[row], row)
-        return left
 
 
 def _texts(predictions: Sequence[Any]) -> list[bytes]:
@@ -268,6 +271,10 @@ def _texts(predictions: Sequence[Any]) -> list[bytes]:
 def _again(first: Any, value: Any) -> EventAnswer:  # noqa: ANN401 - as the task has it
     """Return the answer to a label of an id that has one."""
     return _DUPLICATE if first is _ANY or first == value else _CONFLICT
+
+
+def _value(event: Event) -> Any:  # noqa: ANN401 - as the task has it
+    return event.value if type(event) is Label else None
 
 
 _ROWS = list[tuple[str, str, bytes, Any]]

@@ -142,7 +142,7 @@ def test_answers_count_as_bytes() -> None:
     answers.adjust(processor)
     assert len(answers) == processor.known_count < 3_000
     size = sum(
-        sys.getsizeof(key) + sum(map(sys.getsizeof, (key[1], known, known.prediction))) + 100
+        sys.getsizeof(key) + sum(map(sys.getsizeof, (key[1], known, known[0]))) + 100
         for key, known in answers._known.items()  # noqa: SLF001 - how much they take
     )
     assert 0.6 * 10**6 < size + 110 * len(answers) < 1.2 * 10**6
