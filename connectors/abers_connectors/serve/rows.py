@@ -36,7 +36,7 @@ __all__ = ["MOST_ROWS", "BadRequestError", "RequestRows", "RowReader", "response
 MOST_ROWS = 10_000
 """The most rows of a request."""
 
-_encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 _FORGOTTEN = (
     "this id was predicted before, and its prediction is no longer remembered; use a new id"
 )
@@ -104,7 +104,7 @@ class RowReader:
         row = _row_type(
             "PredictRow", *values, ("model", _Name, DEFAULT_MODEL), ("segment", str, "")
         )
-        event = None if percent else _observation
+        event = None if percent else _unscored if learns else _observation
         schema = Schema(fields, reads, "labelled")
         return cls(row, event, schema, [["id"], fields.scored[::-1]])
 
@@ -223,8 +223,12 @@ def _label_type(reader: CellReader, classes: Sequence[str]) -> Any:  # noqa: ANN
 
 def _observation(row: Any, now: int) -> Observation:  # noqa: ANN401 - of a type that is made
     time = now if row.time is None else row.time
-    x = getattr(row, "x", None)
-    return Observation(row.id, time, row.model, row.score, x, row.segment, now)
+    return Observation(row.id, time, row.model, row.score, None, row.segment, now)
+
+
+def _unscored(row: Any, now: int) -> Observation:  # noqa: ANN401 - of a type that is made
+    time = now if row.time is None else row.time
+    return Observation(row.id, time, row.model, row.score, row.x, row.segment, now)
 
 
 def _label(row: Any, now: int) -> Label:  # noqa: ANN401 - of a type that is made
@@ -239,21 +243,29 @@ def _require_few(rows: Sequence[object]) -> None:
 
 def response(rows: RequestRows, answers: Sequence[EventAnswer]) -> bytes:
     """Return the body of a response: a row for each row of the request."""
-    found = [_row(event.id, one) for event, one in zip(rows.events, answers, strict=True)]
-    for number, wrong in rows.errors.items():  # ascending, so each comes into its place
-        found.insert(number, _error(*wrong))
+    found: list[Any] = [one.prediction for one in answers]
+    if others := [number for number, text in enumerate(found) if text is None]:
+        made = [_row(rows.events[number].id, answers[number]) for number in others]
+        for number, text in zip(others, _texts(made), strict=True):
+            found[number] = text
+    for number, text in zip(rows.errors, _texts([*map(_error, rows.errors.values())]), strict=True):
+        found.insert(number, text)  # ascending, so each comes into its place
     return found[0] if rows.single else b"[" + b",".join(found) + b"]"
 
 
-def _row(id_: str, answer: EventAnswer) -> bytes:
-    if answer.prediction is not None:
-        return answer.prediction
-    if answer.dead_letter is not None:
-        return _error(id_, answer.dead_letter.reason, answer.dead_letter.detail)
+def _texts(rows: list[dict[str, Any]]) -> list[bytes]:
+    """Return rows as JSON: together, which takes a fraction of the time of each."""
+    return _encode_lines(rows).split(b"\n")[:-1]
+
+
+def _row(id_: str, answer: EventAnswer) -> dict[str, Any]:
+    letter = answer.dead_letter
+    if letter is not None:
+        return _error(RowError(id_, letter.reason, letter.detail))
     if answer.status == "forgotten":
-        return _error(id_, "forgotten-id", _FORGOTTEN)
-    return _encode({"id": id_, "status": answer.status})
+        return _error(RowError(id_, "forgotten-id", _FORGOTTEN))
+    return {"id": id_, "status": answer.status}
 
 
-def _error(id_: Any, reason: str, detail: str) -> bytes:  # noqa: ANN401 - as it came
-    return _encode({"id": id_, "error": {"reason": reason, "detail": detail}})
+def _error(wrong: RowError) -> dict[str, Any]:
+    return {"id": wrong.id, "error": {"reason": wrong.reason, "detail": wrong.detail}}
