@@ -155,7 +155,7 @@ class ServeApplication:
             rows = endpoint.read(body, self._clock.at(time.time_ns() // 1_000_000))
             return endpoint.write(rows, await self._batcher.answers(rows.events))
         except BadRequestError as error:
-            raise _RefusedRequest(400, str(error)) from None
+            raise _RefusedRequest(error.status, str(error)) from None
         except BusyError:
             raise _RefusedRequest(429, "too many events wait; send less at once", _AGAIN) from None
         except DurabilityError:

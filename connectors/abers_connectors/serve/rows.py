@@ -46,7 +46,11 @@ _split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class BadRequestError(Exception):
-    """A request that must be a list of rows, and is another."""
+    """A request that must be a list of rows, and is another, with its status of HTTP."""
+
+    def __init__(self, text: str, status: int = 400) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class RowError(NamedTuple):
@@ -238,7 +242,7 @@ def _label(row: Any, now: int) -> Label:  # noqa: ANN401 - of a type that is mad
 def _require_few(rows: Sequence[object]) -> None:
     if len(rows) > MOST_ROWS:
         msg = f"{len(rows):,} rows are too many; send at most {MOST_ROWS:,} in a request"
-        raise BadRequestError(msg)
+        raise BadRequestError(msg, 413)
 
 
 def response(rows: RequestRows, answers: Sequence[EventAnswer]) -> bytes:

@@ -99,7 +99,7 @@ def load(blob: bytes, trusted_types: Sequence[str] | None) -> Learners:
 def read_learner(blob: bytes, name: str) -> Learner:
     """Return the learner that skops saved in a file, such as a `SklearnClassifier`.
 
-    A StateError is raised if it is none, or has types that skops does not trust.
+    A StateError is raised if there is no learner in it, or it has types that skops does not trust.
     """
     if not blob.startswith(_SKOPS_MAGIC):
         msg = f"{name} is no file of skops; save the learner by skops.io.dump"

@@ -97,7 +97,7 @@ def test_texts_and_numbers_are_read_as_in_files() -> None:
     ],
 )
 def test_bad_rows(row: object, reason: str, detail: str) -> None:
-    """A row that cannot be used says what is wrong, and how to mend it; the others are events."""
+    """A row that cannot be used says what is wrong, and how to fix it; the others are events."""
     good = {"id": "good", "score": 0.5}
     found = read(reader("observations"), good, row, good)
     assert len(found.events) == 2

@@ -39,7 +39,7 @@ _FINISHED_BYTES = 110  # what a finished id counts, in pending_store.hpp
 
 
 def without_answers(settings: Settings) -> Settings:
-    """Return settings whose `max_bytes` leaves room for the answer of each id.
+    """Return settings with a smaller `max_bytes`, which leaves room for the answer of each id.
 
     Examples
     --------
@@ -239,8 +239,8 @@ class _OutputRows(NamedTuple):
     """Outputs by the rows of the events that caused them."""
 
     made: dict[int, bytes]  # predictions as JSON
-    settled: set[int]  # rows of events whose own labels settled
-    late: set[int]  # those of them whose label came after another was assumed
+    settled: set[int]  # rows of events that settled with their own labels
+    late: set[int]  # those of them with a label that came after another was assumed
     refused: dict[int, DeadLetter]
     unmatched: dict[int, list[_Key]]  # labels that wait no longer
 
@@ -249,7 +249,7 @@ class _OutputRows(NamedTuple):
         """Return the rows of outputs, of a processor that assumes labels or not."""
         made = dict(zip(outputs.predicted.tolist(), _texts(outputs.predictions), strict=True))
         settled = outputs.settled.tolist()
-        late: set[int] = set()
+        late: set[int]  # those of them with a label that came after another was assumed
         if assumes:
             outcomes = [*zip(settled, outputs.outcomes or (), strict=True)]
             settled = [row for row, one in outcomes if not one.assumed]
