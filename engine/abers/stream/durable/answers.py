@@ -249,7 +249,7 @@ class _OutputRows(NamedTuple):
         """Return the rows of outputs, of a processor that assumes labels or not."""
         made = dict(zip(outputs.predicted.tolist(), _texts(outputs.predictions), strict=True))
         settled = outputs.settled.tolist()
-        late: set[int]  # those of them with a label that came after another was assumed
+        late: set[int] = set()
         if assumes:
             outcomes = [*zip(settled, outputs.outcomes or (), strict=True)]
             settled = [row for row, one in outcomes if not one.assumed]
