@@ -104,8 +104,9 @@ def read_learner(blob: bytes, name: str) -> Learner:
     if not blob.startswith(_SKOPS_MAGIC):
         msg = f"{name} is no file of skops; save the learner by skops.io.dump"
         raise StateError(msg)
+    skops = _skops()
     try:
-        learner: Learner = _loaded(blob, ())
+        learner: Learner = _loaded(skops, blob, ())
         sound = _is_learner(learner)
     except StateError:
         raise
@@ -130,8 +131,9 @@ def _from_pickle(blob: bytes) -> Learners:
 
 
 def _from_skops(blob: bytes, trusted_types: Sequence[str]) -> Learners:
+    skops = _skops()
     try:
-        shared, by_model = _loaded(blob, trusted_types)
+        shared, by_model = _loaded(skops, blob, trusted_types)
         sound = all(map(_is_learner, [*by_model.values(), *([] if shared is None else [shared])]))
     except StateError:
         raise
@@ -144,8 +146,7 @@ def _from_skops(blob: bytes, trusted_types: Sequence[str]) -> Learners:
     return shared, by_model
 
 
-def _loaded(blob: bytes, trusted_types: Sequence[str]) -> Any:  # noqa: ANN401 - what was saved
-    skops = _skops()
+def _loaded(skops: Any, blob: bytes, trusted_types: Sequence[str]) -> Any:  # noqa: ANN401 - what was saved
     _require_trusted(skops.get_untrusted_types(data=blob), trusted_types)
     return skops.loads(blob, trusted=[*_OWN_TYPES, *trusted_types])
 

@@ -79,7 +79,8 @@ def test_help_has_the_declared_sentences(invoke: Invoke) -> None:
     """The help of a flag that is also a key begins with the sentence that the key has."""
     from abers_connectors.config.options import options  # noqa: PLC0415
 
-    shown = " ".join(invoke("replay", "--help").out.split()).replace("- ", "-")
+    helps = [invoke(command, "--help").out for command in ("replay", "serve")]
+    shown = " ".join(" ".join(helps).split()).replace("- ", "-")
     flags = [one for one in options().values() if one.flag]
     sentences = {one.flag: one.sentence.replace("`input.timezone`", "--timezone") for one in flags}
     assert [flag for flag, one in sentences.items() if one.replace("- ", "-") not in shown] == []
