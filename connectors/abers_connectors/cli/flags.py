@@ -141,4 +141,19 @@ FLAGS: Mapping[str, tuple[str, str | None, str]] = {
         "FILE",
         "File of the predictions, with a line or row for each observation.",
     ),
+    "--host": (
+        "Server",
+        "ADDRESS",
+        'Address to listen on: "127.0.0.1" is this machine only, "0.0.0.0" everybody.',
+    ),
+    "--port": (
+        "Server",
+        "N",
+        "The port; 0 is any free one, which the log shows.",
+    ),
+    "--data": (
+        "Server",
+        "FOLDER",
+        "Folder of the state, which is created if it is not there.",
+    ),
 }

@@ -2,10 +2,12 @@
 
 # ruff: noqa: PLC0415 - a command imports what it needs when it runs
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
 import typer
 
+from abers_connectors.cli.options import declared_option
 from abers_connectors.exit_codes import CONFIG, sentences, show
 
 __all__ = ["serve"]
@@ -16,29 +18,27 @@ def serve(
         str | None, typer.Argument(metavar="CONFIG", help="A TOML file, for the calibrator.")
     ] = None,
     *,
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="The folder of the state, by default abers-state."),
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="The address; by default only this machine."),
-    ] = None,
+    data: Annotated[str | None, declared_option("--data", more="Default: abers-state.")] = None,
+    host: Annotated[str | None, declared_option("--host", more="Default: 127.0.0.1.")] = None,
     port: Annotated[
-        int | None, typer.Option(metavar="N", min=0, max=65535, help="The port, by default 8090.")
+        int | None, declared_option("--port", more="Default: 8090.", min=0, max=65535)
     ] = None,
 ) -> None:
     """Serve predictions over HTTP, and learn the labels that come later.
 
-    What is answered is on disk: a crash loses nothing, and a request may be sent again.
+    What is answered is on disk: a crash loses nothing, and a request may be sent again. Without
+    CONFIG scores are probabilities of two classes.
     """
     with sentences(parameter=CONFIG):
+        from abers.stream.option import variable
         from abers_connectors.config.model import load
         from abers_connectors.serve.service import serve as run
 
         given = {"serve.data": data, "http.host": host, "http.port": port}
-        flags = {name: value for name, value in given.items() if value is not None}
-        run(load(config, flags={"serve": {}} | flags), _show_lines)
+        flags: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if config is None and not any(name.startswith(variable("task.")) for name in os.environ):
+            flags["task.scores"] = "probability"
+        run(load(config, flags={"serve": {}} | flags, front="flag"), _show_lines)
 
 
 def _show_lines(text: str) -> None:

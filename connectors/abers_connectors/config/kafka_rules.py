@@ -81,12 +81,22 @@ def _without_kafka(values: RawValues) -> Found:
             "input.observations",
             'is missing; write a file, "-" for standard input, or topics in a section [kafka]',
         )
+    if values.get("serve.learner") is not None:
+        yield from _served_learner(values)
     for path in _NOT_SERVED if served else ():
         if values.get(path) is not None:
             yield path, "has no effect in a server, with a section [serve]; remove it"
     for path in _TOPICS_ONLY:
         if values.get(path) is not None and not (served and path == "http"):
             yield path, "applies only to topics, in a section [kafka]; remove it"
+
+
+def _served_learner(values: RawValues) -> Found:
+    """Yield why the learner of a server cannot be used."""
+    if values.get("learner") is not None:
+        yield "serve.learner", "is a second learner; remove it, or the section [learner]"
+    if values.get("task.kind") not in {None, "binary"}:
+        yield "serve.learner", ("is for the task ", Quoted("binary"), "; ", REMOVE)
 
 
 def _topics(values: RawValues) -> Found:

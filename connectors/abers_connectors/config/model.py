@@ -75,6 +75,12 @@ class Config(Section, frozen=True, kw_only=True):
         return {key: found[key] for key in options() if key in found}
 
     @property
+    def learns(self) -> bool:
+        """Whether a learner scores the features of observations."""
+        served = self.serve is not None and self.serve.learner is not None
+        return served or self.stream.learner is not None
+
+    @property
     def second_input(self) -> bool:
         """Whether labels come from a file or a topic of their own."""
         return (self.input.labels if self.kafka is None else self.kafka.labels) is not None

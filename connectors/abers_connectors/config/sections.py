@@ -187,9 +187,20 @@ class HttpSection(Section, frozen=True, kw_only=True):
             'Address to listen on: "127.0.0.1" is this machine only, "0.0.0.0" everybody.',
             "Only the live page requires a token, and only if ABERS_HTTP_TOKEN in the "
             'environment is set: letters and digits and -._~+/, with "=" only at the end.',
+            flag="--host",
+            metavar="ADDRESS",
+            group="Server",
         ),
     ] = "127.0.0.1"
-    port: Annotated[Port, key("The port; 0 is any free one, which the log shows.")] = 8090
+    port: Annotated[
+        Port,
+        key(
+            "The port; 0 is any free one, which the log shows.",
+            flag="--port",
+            metavar="N",
+            group="Server",
+        ),
+    ] = 8090
     hosts: Annotated[
         Names,
         key("Names under which browsers reach the live page, besides addresses and localhost."),
@@ -230,15 +241,20 @@ class ServeSection(Section, frozen=True, kw_only=True):
         key(
             "Folder of the state, which is created if it is not there.",
             "What is answered is on disk. One server at a time uses it.",
+            flag="--data",
+            metavar="FOLDER",
+            group="Server",
         ),
     ] = "abers-state"
-    max_answers: Annotated[
-        Count,
+    learner: Annotated[
+        File | None,
         key(
-            "Number of ids with predictions that are answered again, 400 bytes each.",
-            "Of older ids only that they were predicted is known.",
+            "File with a learner of scikit-learn that skops saved, for two classes.",
+            "It scores the features x of all models and learns their labels; only new states use "
+            "the file. Default: scores come with the rows, or are those of [learner].",
+            example="learner.skops",
         ),
-    ] = 1_000_000
+    ] = None
 
 
 class TelemetrySection(Section, frozen=True, kw_only=True):

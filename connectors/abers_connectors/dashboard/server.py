@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import AbersError, ConfigError
+from abers.stream.option import Ref, said
+from abers_connectors.config.options import option
 from abers_connectors.extras import extra
 from abers_connectors.http.token import token_of
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
     from starlette.types import ASGIApp
 
+    from abers.stream.option import Front
     from abers_connectors.config.sections import HttpSection
     from abers_connectors.dashboard.feed import Feed
     from abers_connectors.runtime.status import Status
@@ -65,10 +68,18 @@ def require_libraries() -> None:
 
 @contextmanager
 def listening(
-    http: HttpSection, app: ASGIApp, *, patience: float = _PATIENCE, fast: bool = False
+    http: HttpSection,
+    app: ASGIApp,
+    *,
+    patience: float = _PATIENCE,
+    fast: bool = False,
+    front: Front = "toml",
 ) -> Iterator[str]:
-    """Serve an application in a `with` block, and yield the address; see `serving`."""
-    with _bound(http) as listener:
+    """Serve an application in a `with` block, and yield the address; see `serving`.
+
+    Errors name options as a user of the front end writes them.
+    """
+    with _bound(http, front) as listener:
         server = _server(app, patience, fast=fast and _has_fast())
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
@@ -150,13 +161,16 @@ def _protocol(patience: float, *, fast: bool) -> Any:  # noqa: ANN401 - a class 
     return protocol(patience)
 
 
-def _bound(http: HttpSection) -> socket.socket:
+def _bound(http: HttpSection, front: Front) -> socket.socket:
     """Return a socket that listens at the configured address."""
-    where = f"http.host = {http.host}, http.port = {http.port}"
+    host, port = (Ref(option(f"http.{name}"), getattr(http, name)) for name in ("host", "port"))
+    where = said((host, ", ", port), front)
     try:
         found = socket.getaddrinfo(http.host, http.port, type=socket.SOCK_STREAM)
     except OSError:
-        msg = f"http.host: {http.host} must be an address of this machine; write its IP address"
+        msg = (
+            f"{said((host,), front)}: this must be an address of this machine; write its IP address"
+        )
         raise ConfigError([msg]) from None
     family, kind, number, _, address = found[0]
     listener = socket.socket(family, kind, number)

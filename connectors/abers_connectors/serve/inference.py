@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from abers.stream import Prediction
-from abers_connectors.serve.rows import (
-    MOST_ROWS,
-    BadRequestError,
-    PredictRow,
-    RequestRows,
-    observation,
-)
+from abers_connectors.serve.rows import BadRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.stream.durable.answers import EventAnswer
+    from abers_connectors.serve.rows import RequestRows, RowReader
 
 __all__ = ["infer_response", "infer_rows"]
 
@@ -44,21 +39,29 @@ class _InferRequest(msgspec.Struct):
 _decode = msgspec.json.Decoder(_InferRequest).decode
 
 
-def infer_rows(body: bytes, model: str, now: int) -> RequestRows:
-    """Return the observations of a request that came now; raises a BadRequestError."""
+def infer_rows(reader: RowReader | None, model: str, body: bytes, now: int) -> RequestRows:
+    """Return the rows of a request that came now; raises a BadRequestError.
+
+    There is no reader unless the task has two classes.
+    """
+    if reader is None:
+        msg = "here this protocol has predictions of two classes alone; use /v1/predict"
+        raise BadRequestError(msg)
     try:
-        given = _decode(body)
-        tensors = {one.name: one.data for one in given.inputs}
-        ids = msgspec.convert(tensors.get("id"), list[str])
-        scores = msgspec.convert(tensors.get("score"), list[float])
+        tensors = {one.name: one.data for one in _decode(body).inputs}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         msg = f"no request of the Open Inference Protocol ({error}); send tensors id and score"
         raise BadRequestError(msg) from None
-    if not len(ids) == len(scores) <= MOST_ROWS:
-        msg = f"{len(ids):,} ids and {len(scores):,} scores; send as many, at most {MOST_ROWS:,}"
+    ids, scores = tensors.get("id"), tensors.get("score")
+    if ids is None or scores is None:
+        msg = "no request of the Open Inference Protocol: it lacks tensors; send id and score"
         raise BadRequestError(msg)
-    rows = (PredictRow(id_, score, model=model) for id_, score in zip(ids, scores, strict=True))
-    return RequestRows([observation(row, now) for row in rows], {}, single=False)
+    if len(ids) != len(scores):
+        msg = f"{len(ids):,} ids and {len(scores):,} scores; send as many"
+        raise BadRequestError(msg)
+    named = {"model": model}
+    pairs = zip(ids, scores, strict=True)
+    return reader.of_records([{"id": id_, "score": score} | named for id_, score in pairs], now)
 
 
 def infer_response(model: str, rows: RequestRows, answers: Sequence[EventAnswer]) -> bytes:
@@ -66,19 +69,17 @@ def infer_response(model: str, rows: RequestRows, answers: Sequence[EventAnswer]
 
     The protocol has no place for them; those with a prediction may be asked again.
     """
-    wrong = [
+    wrong = [f"{one.id}: {one.detail}" for one in rows.errors.values()]
+    wrong += [
         f"{event.id}: {one.dead_letter.detail if one.dead_letter else one.status}"
         for event, one in zip(rows.events, answers, strict=True)
         if one.prediction is None
     ]
     if wrong:
-        msg = f"{len(wrong):,} of {len(answers):,} rows have no prediction; {'; '.join(wrong[:3])}"
+        every = len(answers) + len(rows.errors)
+        msg = f"{len(wrong):,} of {every:,} rows have no prediction; {'; '.join(wrong[:3])}"
         raise BadRequestError(msg)
-    try:
-        made = [_read(one.prediction or b"") for one in answers]
-    except msgspec.ValidationError:
-        msg = "this protocol has predictions of two classes alone; use /v1/predict"
-        raise BadRequestError(msg) from None
+    made = [_read(one.prediction or b"") for one in answers]
     outputs = [
         {
             "name": name,

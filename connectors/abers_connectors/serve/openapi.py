@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 import abers
-from abers_connectors.serve.rows import LabelRow, PredictRow
+from abers_connectors.serve.rows import RowReader
+
+if TYPE_CHECKING:
+    from abers_connectors.config.model import Config
 
 __all__ = ["description"]
 
@@ -21,11 +24,10 @@ _REFUSALS = {
 }
 
 
-def description() -> dict[str, Any]:
-    """Return the description."""
-    _, schemas = msgspec.json.schema_components(
-        [PredictRow, LabelRow], ref_template="#/components/schemas/{name}"
-    )
+def description(config: Config) -> dict[str, Any]:
+    """Return the description of a server; rows are those of its task."""
+    rows = [RowReader.of_observations(config).row, RowReader.of_labels(config).row]
+    _, schemas = msgspec.json.schema_components(rows, ref_template="#/components/schemas/{name}")
     return {
         "openapi": "3.1.0",
         "info": {"title": "abers serve", "version": abers.__version__},

@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ConfigError
 from abers.stream import DurableProcessor
+from abers.stream.option import Ref, said
+from abers.stream.saved_learners import read_learner
+from abers_connectors.config.options import option
 from abers_connectors.config.sections import ServeSection
 from abers_connectors.dashboard.server import listening, pages, require_libraries
 from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
 from abers_connectors.runtime.status import Status
 from abers_connectors.runtime.task import StreamTask
+from abers_connectors.serve.first_requests import ready_lines
 from abers_connectors.serve.tokens import ServeTokens
 from abers_connectors.state_key import state_key
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from abers.stream import Processor
+    from abers.stream.option import Front
     from abers_connectors.config.model import Config
 
 __all__ = ["serve"]
@@ -69,6 +74,7 @@ class _ServedState:
     def ready(self, durable: DurableProcessor) -> ServedTask:
         """Show that the state is restored."""
         with durable.reading() as processor:
+            processor.front = "toml"  # no flag says how rows are read
             task = ServedTask(processor)
             self.status.restored(task)
         self.status.joined, self.status.last_heartbeat = True, float("inf")
@@ -105,19 +111,16 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
     http, tokens, service = config.http, ServeTokens(config.http), _ServedState()
     names = {http.host, *http.hosts}
     with ExitStack() as stack, _stoppable() as stop:
-        routes = [*reading_routes(service.ask, stack.callback, names, tokens.read)]
+        routes = [*reading_routes(config, service.ask, stack.callback, names, tokens.read)]
         rest = pages(http, service.status, service.page.feed, stack, routes)
-        app = ServeApplication(rest, tokens, names)
-        url = stack.enter_context(listening(http, app, fast=True))
-        _require_folder(section.data)
+        app = ServeApplication(rest, config, tokens, names)
+        url = stack.enter_context(listening(http, app, fast=True, front=config.front))
+        _require_folder(section.data, config.front)
         say(f"serving at {url}/; restoring {section.data}")
-        key = state_key(file=config.state.key_file)
-        with DurableProcessor(
-            section.data, config.settings(), key=key, most_answers=section.max_answers
-        ) as durable:
+        with _durable(config, section) as durable:
             task = service.ready(durable)
             app.open(durable)
-            say(_examples(url))
+            say(ready_lines(url, config, tokens))
             _run(service, durable, task, stop)
             app.close()
             _wait_for(lambda: app.idle)
@@ -125,11 +128,27 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
     say("stopped: all that was answered is on disk")
 
 
-def _require_folder(path: str) -> None:
+def _durable(config: Config, section: ServeSection) -> DurableProcessor:
+    """Return the processor, with the learner that the configuration names."""
+    key = state_key(file=config.state.key_file)
+    learner = None
+    if section.learner is not None:
+        learner = read_learner(Path(section.learner).read_bytes(), section.learner)
+    return DurableProcessor(
+        section.data,
+        config.settings(),
+        key=key,
+        learner=learner,
+        trusted_types=None if learner is None else [],
+        answers=True,
+    )
+
+
+def _require_folder(path: str, front: Front) -> None:
     """Raise a ConfigError if there is something else in the place of the folder of the state."""
     if Path(path).exists() and not Path(path).is_dir():
-        msg = f"serve.data = {path}: is not a folder; name one, or a name that is free"
-        raise ConfigError([msg])
+        where = said((Ref(option("serve.data"), path),), front)
+        raise ConfigError([f"{where}: is not a folder; name one, or a name that is free"])
 
 
 def _run(
@@ -160,12 +179,3 @@ def _stoppable() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _examples(url: str) -> str:
-    head = "-H 'content-type: application/json'"
-    return (
-        "ready; try:\n"
-        f'  curl {url}/v1/predict {head} -d \'{{"id": "a1", "score": 0.83}}\'\n'
-        f'  curl {url}/v1/labels {head} -d \'{{"id": "a1", "label": 1}}\''
-    )

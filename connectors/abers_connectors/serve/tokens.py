@@ -47,6 +47,10 @@ class ServeTokens:
             )
             raise ConfigError([msg])
 
+    def variable(self, kind: str) -> str | None:
+        """Return the variable with the token of a kind of request; None if it needs none."""
+        return {"predict": PREDICT, "label": LABEL}[kind] if self._of[kind] else None
+
     @property
     def read(self) -> Secret | None:
         """The token for reading, if there is one."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from abers.stream import Processor
+    from abers_connectors.config.model import Config
 
 __all__ = ["reading_routes", "verdict"]
 
@@ -28,6 +29,7 @@ _JSON = "application/json"
 
 
 def reading_routes(
+    config: Config,
     ask: Callable[[Callable[[Processor], Any]], Any],
     closing: Callable[[Callable[[], None]], object],
     names: Collection[str],
@@ -38,6 +40,7 @@ def reading_routes(
     `ask` calls a function with the processor while nothing changes it, and returns its result; None
     before it is restored.
     """
+    described = msgspec.json.encode(description(config))
     work = SharedWork[dict[str, Any] | None]("http-verdict")
     closing(work.close)
 
@@ -50,7 +53,7 @@ def reading_routes(
         return Response(msgspec.json.encode(found), media_type=_JSON)
 
     async def openapi(_: Request) -> Response:
-        return Response(msgspec.json.encode(description()), media_type=_JSON)
+        return Response(described, media_type=_JSON)
 
     guarded = Route("/v1/models/{model:path}/verdict", answers)
     guarded.app = ConcurrencyLimit(guarded.app)

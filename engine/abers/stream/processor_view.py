@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abers.stream import accounts
+from abers.stream import accounts, known_ids
 from abers.stream.pending_store import EARLY, FINISHED, PENDING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from abers.monitoring import TaskMonitor
     from abers.stream.columns import Events
     from abers.stream.history import ModelHistory
+    from abers.stream.known_ids import KnownIds
     from abers.stream.state import ProcessorState
 
 __all__ = ["ProcessorView"]
@@ -38,6 +39,15 @@ class ProcessorView:
         """Number of observations that wait for labels, and of labels that wait for observations."""
         store = self._state.join.store
         return store.count(PENDING), store.count(EARLY)
+
+    @property
+    def known_count(self) -> int:
+        """Number of ids that are known: those that wait, and finished ids."""
+        return known_ids.known_count(self._state.join)
+
+    def known_ids(self) -> Iterator[KnownIds]:
+        """Yield the ids that are known; see `abers.stream.known_ids`."""
+        return known_ids.known_ids(self._state.join, self._state.task)
 
     def waits(self) -> Events:
         """Return the end of each wait for a label, as events.

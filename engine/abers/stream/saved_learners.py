@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Learners = tuple[Learner | None, dict[str, Learner]]
 
-__all__ = ["SavedLearners", "dump", "load", "require_protection"]
+__all__ = ["SavedLearners", "dump", "load", "read_learner", "require_protection"]
 
 _SKOPS_MAGIC = b"PK\x03\x04"  # of a zip file; a pickle begins with another byte
 _OWN_TYPES = ("abers.learners.sklearn_adapters.SklearnClassifier",)
@@ -96,6 +96,29 @@ def load(blob: bytes, trusted_types: Sequence[str] | None) -> Learners:
     return _from_skops(blob, trusted_types)
 
 
+def read_learner(blob: bytes, name: str) -> Learner:
+    """Return the learner that skops saved in a file, such as a `SklearnClassifier`.
+
+    A StateError is raised if there is no learner in it, or it has types that skops does not trust.
+    """
+    if not blob.startswith(_SKOPS_MAGIC):
+        msg = f"{name} is no file of skops; save the learner by skops.io.dump"
+        raise StateError(msg)
+    skops = _skops()
+    try:
+        learner: Learner = _loaded(skops, blob, ())
+        sound = _is_learner(learner)
+    except StateError:
+        raise
+    except Exception as error:
+        msg = f"{name}: the learner cannot be loaded ({shown(error)}); save it again"
+        raise StateError(msg) from error
+    if not sound:
+        msg = f"{name}: there is no learner in it; save a SklearnClassifier of abers by skops"
+        raise StateError(msg)
+    return learner
+
+
 def _from_pickle(blob: bytes) -> Learners:
     try:
         shared, by_model = pickle.loads(blob)  # noqa: S301 - it was under the key
@@ -110,10 +133,8 @@ def _from_pickle(blob: bytes) -> Learners:
 def _from_skops(blob: bytes, trusted_types: Sequence[str]) -> Learners:
     skops = _skops()
     try:
-        _require_trusted(skops.get_untrusted_types(data=blob), trusted_types)
-        shared, by_model = skops.loads(blob, trusted=[*_OWN_TYPES, *trusted_types])
-        every = [*by_model.values(), *([] if shared is None else [shared])]
-        sound = all(callable(getattr(one, name, None)) for one in every for name in _METHODS)
+        shared, by_model = _loaded(skops, blob, trusted_types)
+        sound = all(map(_is_learner, [*by_model.values(), *([] if shared is None else [shared])]))
     except StateError:
         raise
     except Exception as error:
@@ -123,6 +144,15 @@ def _from_skops(blob: bytes, trusted_types: Sequence[str]) -> Learners:
         msg = f"the learners in the snapshot have no methods score and learn; {REMEDY}"
         raise StateError(msg)
     return shared, by_model
+
+
+def _loaded(skops: Any, blob: bytes, trusted_types: Sequence[str]) -> Any:  # noqa: ANN401 - what was saved
+    _require_trusted(skops.get_untrusted_types(data=blob), trusted_types)
+    return skops.loads(blob, trusted=[*_OWN_TYPES, *trusted_types])
+
+
+def _is_learner(found: object) -> bool:
+    return all(callable(getattr(found, name, None)) for name in _METHODS)
 
 
 def _require_trusted(unknown: Sequence[str], trusted_types: Sequence[str]) -> None:

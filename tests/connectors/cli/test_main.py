@@ -81,7 +81,8 @@ def test_help_has_the_declared_sentences(invoke: Invoke) -> None:
     """The help of a flag that is also a key begins with the sentence that the key has."""
     from abers_connectors.config.options import options  # noqa: PLC0415
 
-    shown = " ".join(invoke("replay", "--help").out.split()).replace("- ", "-")
+    helps = [invoke(command, "--help").out for command in ("replay", "serve")]
+    shown = " ".join(" ".join(helps).split()).replace("- ", "-")
     flags = [one for one in options().values() if one.flag]
     sentences = {one.flag: one.sentence.replace("`input.timezone`", "--timezone") for one in flags}
     assert [flag for flag, one in sentences.items() if one.replace("- ", "-") not in shown] == []
@@ -151,7 +152,7 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
         (["replay", "scores.csv", "--from", "x.csv"], 2, r"--from goes with a configuration"),
         (["replay", "a.toml", "--from", "score.csv"], 2, r"--from: .*; did you mean scores.csv\?"),
         (["report", "scores.csv", "-o", "a.pdf"], 2, r"--output a.pdf: name a file that ends in"),
-        (["serve", "--data", "scores.csv"], 78, r"serve.data = scores.csv: is not a folder; name"),
+        (["serve", "--data", "scores.csv"], 78, r"--data scores.csv: is not a folder; name"),
         (["serve", "--port", "99999"], 2, r"--port: .* less than or equal to 65535"),
         (["replay", "scores.csv", "-o", "no/out.jsonl"], 2, r"no directory .*/no; create it first"),
         (["replay", "gone.csv"], 2, r"gone.csv: is a link to a missing file; remove it"),

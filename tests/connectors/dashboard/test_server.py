@@ -364,7 +364,7 @@ def test_a_port_in_use(url: str, status: Status) -> None:
     """A port that another process uses is reported with its key."""
     port = int(url.rsplit(":", 1)[1])
     problem = (
-        f"http.host = 127.0.0.1, http.port = {port}: another process listens there; end it, or"
+        f'http.host = "127.0.0.1", http.port = {port}: another process listens there; end it, or'
     )
     with pytest.raises(AbersError, match=problem), serving(HttpSection(port=port), status):
         pass

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
@@ -55,6 +56,7 @@ class Running:
         for line in self.process.stderr:
             self.said.append(line)
             if line.startswith("ready"):
+                self.said += islice(self.process.stderr, 2)  # what may be tried
                 break
         first = self.said[0].split(";")[0] if self.said else ""
         self.address = urlsplit(first.rpartition(" ")[2])

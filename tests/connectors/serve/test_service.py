@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import resource
+import subprocess
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.serve.running import JSON, Running
 
-from abers.stream import DurableProcessor
+from abers.stream import DurableProcessor, Observation, Settings
+from abers_connectors.serve.clock import ServeClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from abers.stream import Event
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +42,10 @@ def test_predictions_and_labels(server: Running) -> None:
         "score": 0.8,
         "p0": 0.0,
         "p1": 1.0,
-        "p": 0.5,
+        "p": first["p"],
         "n_labels": 0,
     }
+    assert 0.79 < first["p"] < 0.81  # with no label it is near the score
     assert server.predict({"id": "a1", "score": 0.1}) == [first]
     assert server.label({"id": "a1", "label": 1}) == ["learned"]
     assert server.label({"id": "a1", "label": 1}, {"id": "a1", "label": 0}) == [
@@ -47,6 +55,32 @@ def test_predictions_and_labels(server: Running) -> None:
     assert server.label({"id": "a2", "label": 0}) == ["waiting"]
     assert server.predict({"id": "a2", "score": 0.8})[0]["n_labels"] == 1
     assert server.label({"id": "a2", "label": 0}) == ["duplicate"]
+
+
+def test_a_first_use(server: Running) -> None:
+    """Without a configuration scores are probabilities, which it says, and others are errors."""
+    assert 'scores are probabilities (for others write task.scores = "any"' in server.said[1]
+    found = server.predict({"id": "odds", "score": 5}, {"id": "good", "score": 0.25})
+    assert found[0]["error"]["reason"] == "bad-score"
+    assert 'Set task.scores = "any"' in found[0]["error"]["detail"]
+    assert found[1]["score"] == 0.25
+    (wrong,) = server.ask("/v1/labels", [{"id": "good", "label": "yes"}]).json
+    assert "name the values that mean 1 in input.pos_label" in wrong["error"]["detail"]
+
+
+def test_the_commands_that_it_prints(tmp_path: Path) -> None:
+    """What a server prints to try is a prediction and its label, with the tokens that it needs."""
+    tokens = {name: name[6] * 32 for name in ("ABERS_PREDICT_TOKEN", "ABERS_LABEL_TOKEN")}
+    with Running(tmp_path / "state", environ=tokens) as running:
+        for line, status in zip(running.said[-2:], ("", "learned"), strict=True):
+            made = subprocess.run(
+                ["bash", "-c", line],  # noqa: S607 - that of the machine
+                capture_output=True,
+                check=True,
+                env={**os.environ, **tokens},
+            )
+            reply = json.loads(made.stdout)
+            assert (reply["id"], reply.get("status", "")) == ("a1", status)
 
 
 def test_one_row_instead_of_a_list(server: Running) -> None:
@@ -66,17 +100,18 @@ def test_a_bad_row_is_an_error_in_its_row(server: Running) -> None:
         7,
         {"id": "", "score": 0.5},
         {"id": "bad3", "score": 0.5, "colour": "red"},
-        {"id": "bad4", "score": 0.5, "time": 10**15},
+        {"id": "bad4", "score": 0.5, "time": 10**14 - 1},
+        {"id": "bad5", "score": 0.5, "time": 10**15},
         {"id": "good2", "score": 0.5},
     ]
     found = server.predict(*rows)
     reasons = [one["error"]["reason"] if "error" in one else one["id"] for one in found]
     assert reasons == [
-        *("good1", "bad-row", "bad-score", "bad-row"),
-        *("bad-id", "bad-row", "time-in-future", "good2"),
+        *("good1", "bad-score", "missing-field", "bad-record", "missing-field"),
+        *("bad-record", "time-in-future", "bad-time", "good2"),
     ]
     assert found[1]["id"] == "bad1"
-    assert "got `str` - at `$.score`" in found[1]["error"]["detail"]
+    assert found[1]["error"]["detail"].startswith("score 'high' is not a finite number; drop the")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +119,7 @@ def test_a_bad_row_is_an_error_in_its_row(server: Running) -> None:
     [
         (b"{", JSON, 400, "the body is no JSON"),
         (b"7", JSON, 400, "neither a list of rows nor a row"),
-        (b"[" + b'{"id":"x"},' * 10_000 + b'{"id":"x"}]', JSON, 400, "10,001 rows are too many"),
+        (b"[" + b'{"id":"x"},' * 10_000 + b'{"id":"x"}]', JSON, 413, "10,001 rows are too many"),
         (b"\xff", JSON, 400, "the body is no JSON"),
         (b"[]", {**JSON, "content-length": f"{5 << 20}"}, 413, "more than 4,194,304 bytes"),
         (b"[]", {"content-type": "text/plain"}, 415, "content-type: application/json"),
@@ -109,12 +144,13 @@ def test_the_open_inference_protocol(server: Running) -> None:
     reply = server.ask("/v2/models/tensors/infer", {"inputs": inputs})
     assert reply.json["model_name"] == "tensors"
     found = {one["name"]: one["data"] for one in reply.json["outputs"]}
-    assert found == {"p0": [0.0, 0.0], "p1": [1.0, 1.0], "p": [0.5, 0.5]}
+    assert found == {"p0": [0.0, 0.0], "p1": [1.0, 1.0], "p": found["p"]}
+    assert found["p"] == pytest.approx([0.1, 0.9], abs=0.01)
     assert server.ask("/v2/models/tensors/infer", {"inputs": inputs}).json == reply.json
     assert server.predict({"id": "t1", "model": "tensors", "score": 1})[0]["score"] == 0.1
     for wrong, text in (
         ({}, "no request of the Open Inference Protocol"),
-        ({"inputs": inputs[:1]}, "no request of the Open Inference Protocol"),
+        ({"inputs": inputs[:1]}, "it lacks tensors; send id and score"),
         ({"inputs": [inputs[0], {**inputs[1], "data": [0.5]}]}, "2 ids and 1 scores"),
         ({"inputs": [{**inputs[0], "data": ["", "t1"]}, inputs[1]]}, "1 of 2 rows have no"),
     ):
@@ -138,7 +174,21 @@ def test_what_can_be_read(server: Running) -> None:
         pass  # they are counted four times a second, and kept for a moment
     assert b'abers_unbalanced_partitions{application="serve",process="0"} 0.0' in found
     assert b"<!doctype html>" in server.ask("/").body
-    assert server.ask("/v1/predict").status in {404, 405}
+
+
+def test_paths_and_methods(server: Running) -> None:
+    """An unknown path is 404 and a wrong method 405 with those that are right, both as JSON."""
+    for path, body, status, allow, text in (
+        ("/v1/predictt", [{"id": "x", "score": 0.5}], 404, "", "no such path; see /openapi.json"),
+        ("/v1/nothing", None, 404, "", "GET /v1/nothing: there is no such path"),
+        ("/v1/predict", None, 405, "POST", "takes POST"),
+        ("/v2/models/m/infer", None, 405, "POST", "takes POST"),
+        ("/readyz", [1], 405, "GET", "/readyz does not take POST"),
+    ):
+        reply = server.ask(path, body)
+        allowed = reply.headers.get("allow", "").split(", ")
+        assert (reply.status, allow in allowed) == (status, True)
+        assert text in reply.json["error"]
 
 
 def test_a_stop_and_a_start(tmp_path: Path) -> None:
@@ -152,6 +202,29 @@ def test_a_stop_and_a_start(tmp_path: Path) -> None:
         with Running(tmp_path / "state") as third:
             assert third.ended() == 75
             assert "writes there" in "".join(third.said)
+        port = str(second.address.port)
+        with Running(tmp_path / "other", port=port) as fourth:
+            assert fourth.ended() > 0
+            assert f"--port {port}: another process listens there" in "".join(fourth.said)
+
+
+def test_a_clock_that_is_set_back(tmp_path: Path) -> None:
+    """Behind a restart with the clock an hour back, no row is late, lost, or ahead of its time."""
+    hour = 3_600_000
+    now = time.time_ns() // 1_000_000
+    with DurableProcessor(tmp_path, Settings(scores="probability"), answers=True) as durable:
+        before: list[Event] = [Observation(f"{n}", now + hour, score=0.5) for n in range(4)]
+        durable.answer(before, ServeClock({"clock": now + hour}).position).result()
+    with Running(tmp_path) as running:
+        assert running.label({"id": "0", "label": 1}) == ["learned"]
+        own = {"id": "own", "score": 0.5, "time": now + hour + 60_000}
+        made = running.predict({"id": "none", "score": 0.5}, own)
+        assert [one["time"] for one in made] == [now + hour, now + hour + 60_000]
+        assert running.terminate() == 0
+    with DurableProcessor(tmp_path, Settings(scores="probability"), answers=True) as durable:
+        assert durable.position == {"clock": now + hour}
+        with durable.reading() as processor:
+            assert processor.counters["late_events"] == 0
 
 
 def test_tokens(tmp_path: Path) -> None:
@@ -184,7 +257,12 @@ def test_a_configuration(tmp_path: Path) -> None:
         (made,) = running.predict({"id": "1", "score": {"a": 0.2, "b": 0.3, "c": 0.5}})
         assert {*made["p"]} == {"a", "b", "c"}
         assert running.label({"id": "1", "label": "b"}) == ["learned"]
-        assert running.ask("/v2/models/default/infer", {"inputs": []}).status == 400
+        reply = running.ask("/v2/models/default/infer", {"inputs": []})
+        assert (reply.status, "two classes alone" in reply.json["error"]) == (400, True)
+        assert (
+            """-d '{"id": "a1", "score": {"a": 0.34, "b": 0.33, "c": 0.33}}'""" in running.said[2]
+        )
+        assert """-d '{"id": "a1", "label": "a"}'""" in running.said[3]
     config.write_text("alerts.webhook = 'https://example.invalid'\nstate.path = 'x'\n")
     with Running(tmp_path / "state", str(config)) as wrong:
         assert wrong.ended() == 78
@@ -289,7 +367,8 @@ def test_kills_under_clients(tmp_path: Path) -> None:
             assert running.terminate() == 0
     predicted = {id_: one for client in clients for id_, one in client.predicted.items()}
     labelled = {id_ for client in clients for id_ in client.labelled}
-    with DurableProcessor(tmp_path / "state", most_answers=10**6) as durable:
+    settings = Settings(scores="probability")
+    with DurableProcessor(tmp_path / "state", settings, answers=True) as durable:
         with durable.reading() as processor:
             counters, accounts = processor.counters, processor.accounts
         assert counters["predictions"] == len(predicted)

@@ -24,7 +24,7 @@ class Follower:
 
     Parameters
     ----------
-    path, settings, learner, key, trusted_types
+    path, settings, learner, key, trusted_types, answers
         As of the `DurableProcessor` that writes there.
 
     Attributes
@@ -50,7 +50,7 @@ class Follower:
 
     processor: Processor
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - those of the writer
         self,
         path: str | os.PathLike[str],
         settings: Settings | None = None,
@@ -58,9 +58,10 @@ class Follower:
         learner: Learner | None = None,
         key: bytes | None = None,
         trusted_types: Sequence[str] | None = None,
+        answers: bool = False,
     ) -> None:
         self._folder = StateFolder(path)
-        self._options = RestoreOptions(settings, learner, key, trusted_types)
+        self._options = RestoreOptions.of(settings, learner, key, trusted_types, answers=answers)
         self._restore()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -44,6 +45,7 @@ __all__ = ["DurableProcessor"]
 _JOURNAL, _SNAPSHOT = "journal", "snapshot"
 _JOURNAL_BYTES = 64 << 20  # read and applied in a few seconds
 _LENGTH = 8  # bytes
+_DISK_FAILURES = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # others are mistakes
 _MOST_TOGETHER = 10_000  # events of a group: more take hardly less time each
 
 
@@ -73,13 +75,14 @@ class DurableProcessor:
     journal_bytes
         A snapshot is made when the journal has so many bytes, or as many as the last snapshot if
         these are more. A restart reads up to twice as many.
-    most_answers
-        Number of ids with predictions that `answer` remembers, 400 bytes each.
+    answers
+        Whether predictions are kept for `answer`, as long as their ids are known: while an
+        observation waits, and `dedup_ttl` longer. The limit `max_bytes` counts them, too.
 
     Raises
     ------
     DurabilityError
-        If another process writes there.
+        If another process writes there, or the disk fails or is full.
     StateError
         If a file is damaged or missing, of other settings, or of another version; nothing in the
         folder has changed then.
@@ -126,20 +129,26 @@ class DurableProcessor:
         key: bytes | None = None,
         trusted_types: Sequence[str] | None = None,
         journal_bytes: int = _JOURNAL_BYTES,
-        most_answers: int = 0,
+        answers: bool = False,
     ) -> None:
         self._key, self._journal_bytes = key, journal_bytes
         self._folder = StateFolder(path)
         self._process, self._closed = os.getpid(), False
         self._state_lock = RLock()
         self._position: Any = None
-        self._answers = AnswerMemory(most_answers) if most_answers else None
+        self._answers = AnswerMemory() if answers else None
         self._journal: JournalFile
         self._last_snapshot: SnapshotResult | None = None
         with ExitStack() as stack:
             self._lock = self._folder.lock()
             stack.callback(os.close, self._lock)
-            self._restore(RestoreOptions(settings, learner, key, trusted_types))
+            options = RestoreOptions.of(settings, learner, key, trusted_types, answers=answers)
+            try:
+                self._restore(options)
+            except OSError as error:
+                if error.errno not in _DISK_FAILURES:
+                    raise
+                raise self._disk_failed(error) from error
             stack.pop_all()
         self._snapshots = BackgroundSnapshotter(self._save, self._note_saved)
         self._commit = GroupCommit(self._write, _MOST_TOGETHER)
@@ -186,17 +195,23 @@ class DurableProcessor:
         _require_encodable(position)
         return self._submitted(_WaitingEvents(batch, position))
 
-    def answer(self, events: list[Event]) -> Future[list[EventAnswer]]:
+    def answer(
+        self,
+        events: list[Event],
+        position: Any = None,  # noqa: ANN401
+    ) -> Future[list[EventAnswer]]:
         """Let events wait as `submit` does, and return the future of the answer to each.
 
         An observation of a known id is answered with its prediction of before, and a label has a
         status; see `abers.stream.durable.answers.EventAnswer`. So all may be sent again. A
-        ParameterError is raised without `most_answers`; all other errors are those of `submit`.
+        ParameterError is raised without `answers`; all other errors are those of `submit`.
         """
         if self._answers is None:
-            msg = "answers are not remembered; set most_answers, such as to 1,000,000"
+            msg = "answers are not kept; make the processor with answers=True"
             raise ParameterError(msg)
-        return self._submitted(_WaitingEvents(self._batch(events), None, answered=True))
+        batch = self._batch(events)
+        _require_encodable(position)
+        return self._submitted(_WaitingEvents(batch, position, answered=True))
 
     def _submitted(self, request: _WaitingEvents) -> Future[Any]:
         self._require_open()
@@ -283,14 +298,16 @@ class DurableProcessor:
             position = given[-1] if given else self._position
             self._journal.append(frame(entry, position))
         except OSError as error:
-            msg = (
-                f"{self._folder.path}: the disk failed ({error.strerror or error}), and what was "
-                "not answered may be lost; see that it has room and is sound, and start again"
-            )
-            raise DurabilityError(msg) from error
+            raise self._disk_failed(error) from error
         self._number += 1
         self._position = position
         return self._results(group, events, outputs)
+
+    def _disk_failed(self, error: OSError) -> DurabilityError:
+        return DurabilityError(
+            f"{self._folder.path}: the disk failed ({error.strerror or error}), and what was not "
+            "answered may be lost; see that it has room and is sound, and start again"
+        )
 
     def _results(
         self, group: Sequence[_WaitingEvents], events: Events | list[Event], outputs: Outputs
@@ -301,7 +318,7 @@ class DurableProcessor:
         if not all(one.answered for one in group):
             results = [*shares(outputs, sizes)]
         if self._answers is not None:
-            answers = iter(self._answers.take(events, outputs))
+            answers = iter(self._answers.take(events, outputs, self._processor))
             parts = [[*islice(answers, size)] for size in sizes]
             for at, one in enumerate(group):
                 results[at] = parts[at] if one.answered else results[at]

@@ -6,9 +6,11 @@ import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import SettingsError, StateError
+from abers.stream.durable.answers import without_answers
 from abers.stream.durable.cursor import JournalCursor
 from abers.stream.journal import joined
 from abers.stream.processor import Processor
+from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.stream.durable.answers import AnswerMemory
     from abers.stream.durable.folder import StateFolder
-    from abers.stream.settings import Settings
 
 __all__ = ["RestoreOptions", "read_on", "restored"]
 
@@ -28,6 +29,21 @@ class RestoreOptions(NamedTuple):
     learner: Learner | None
     key: bytes | None
     trusted_types: Sequence[str] | None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings | None,
+        learner: Learner | None,
+        key: bytes | None,
+        trusted_types: Sequence[str] | None,
+        *,
+        answers: bool,
+    ) -> RestoreOptions:
+        """Return the options of a folder, with or without answers."""
+        if answers:
+            settings = without_answers(settings or Settings())
+        return cls(settings, learner, key, trusted_types)
 
     def new(self) -> Processor:
         """Return a processor that took no events."""
@@ -74,6 +90,8 @@ def read_on(
             outputs = processor.apply(entry)
             if answers is not None:
                 answers.note(outputs)
+        if answers is not None:
+            answers.adjust(processor)
     except StateError as error:
         if str(error).startswith(cursor.name):
             raise

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,16 +12,14 @@ import pytest
 from tests.engine.stream.replies import lab, obs
 
 from abers import ParameterError, StateError
-from abers.stream import DurableProcessor, Prediction, Processor, Settings
-from abers.stream.durable.answers import AnswerMemory, EventAnswer
+from abers.stream import DurableProcessor, Observation, Prediction, Processor, Settings
+from abers.stream.durable.answers import AnswerMemory, EventAnswer, without_answers
 from abers.stream.durable.folder import StateFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from abers.stream import Event
-
-MOST = 1_000
 
 
 def statuses(found: list[EventAnswer]) -> list[str]:
@@ -40,11 +41,12 @@ def test_the_result_of_each(tmp_path: Path) -> None:
         lab("a", 4),
         lab("a", 5, 0),
     ]
-    events += [lab("b", 6), obs("b", 7), lab("b", 8), obs("c", 9, score=None), lab("d", 9, value=7)]
+    events += [lab("b", 6), lab("b", 6, 0), lab("b", 6), obs("b", 7), lab("b", 8)]
+    events += [obs("c", 9, score=None), lab("d", 9, value=7)]
     expected = ["predicted", "known", "learned", "duplicate", "conflict"]
-    expected += ["waiting", "predicted", "duplicate", "refused", "refused"]
+    expected += ["waiting", "conflict", "duplicate", "predicted", "duplicate", "refused", "refused"]
     for name, size in (("one", 1), ("all", len(events))):
-        with DurableProcessor(tmp_path / name, most_answers=MOST) as durable:
+        with DurableProcessor(tmp_path / name, answers=True) as durable:
             parts = [ask(durable, *events[at : at + size]) for at in range(0, len(events), size)]
         found = [one for part in parts for one in part]
         assert statuses(found) == expected
@@ -60,48 +62,117 @@ def test_the_result_of_each(tmp_path: Path) -> None:
 def test_answers_survive(tmp_path: Path) -> None:
     """Answers are there behind a restart, from a snapshot and from the journal behind it."""
     first: list[EventAnswer] = []
-    with DurableProcessor(tmp_path, journal_bytes=2_000, most_answers=MOST) as durable:
+    with DurableProcessor(tmp_path, journal_bytes=2_000, answers=True) as durable:
         number = 0
         while len(StateFolder(tmp_path).numbers("answers")) < 2:
             first += ask(durable, obs(f"{number}", number, score=number % 7 / 7))
             assert statuses(ask(durable, lab(f"{number}", number, number % 2))) == ["learned"]
             number += 1
         first += ask(durable, obs("last", number))
-    with DurableProcessor(tmp_path, most_answers=MOST) as durable:
-        names = [*map(str, range(number)), "last"][-MOST:]
+    with DurableProcessor(tmp_path, answers=True) as durable:
+        names = [*map(str, range(number)), "last"]
         again = ask(durable, *(obs(name, number) for name in names))
         assert {*statuses(again)} == {"known"}
-        assert [one.prediction for one in again] == [one.prediction for one in first[-MOST:]]
+        assert [one.prediction for one in again] == [one.prediction for one in first]
         repeated = ask(durable, *(lab(name, number, int(name) % 2) for name in names[:-1]))
         assert {*statuses(repeated)} == {"duplicate"}
         assert statuses(ask(durable, lab(names[0], number, 1 - int(names[0]) % 2))) == ["conflict"]
     newest = max(tmp_path.glob("*.snapshot")).with_suffix(".answers")  # a copy may be killed
     newest.write_bytes(newest.read_bytes()[:-1])
     with pytest.raises(StateError, match=r"\.answers: a file of answers has a wrong checksum"):
-        DurableProcessor(tmp_path, most_answers=MOST)
+        DurableProcessor(tmp_path, answers=True)
 
 
-def test_what_is_forgotten() -> None:
-    """The oldest ids are forgotten, and their observations are known without a prediction."""
-    answers, processor = AnswerMemory(2), Processor()
-    for name in "abc":
-        answers.take([obs(name)], processor.process_logged([obs(name)])[0])
-    assert len(answers) == 2
-    for name, status in (("a", "forgotten"), ("c", "known")):
-        found = answers.take([obs(name)], processor.process_logged([obs(name)])[0])
-        assert statuses(found) == [status]
+LIMITS = {
+    "time": Settings(label_timeout=10, dedup_ttl=5, max_jump=2**53),
+    "ids": Settings(dedup_max_ids=2, max_jump=2**53),
+    "bytes": Settings(max_bytes=6_000, max_jump=2**53),
+    "early": Settings(max_early=1, max_pending=3, max_jump=2**53),
+    "assumed": Settings(label_timeout=6, unlabelled=0, dedup_ttl=9, max_jump=2**53),
+}
+
+
+def drawn(chance: random.Random, number: int, time: int) -> Event:
+    """Return an observation or a label of an id, about now."""
+    id_, time = f"{number}", time + chance.randrange(3)
+    if chance.random() < 0.5:
+        return obs(id_, time, score=chance.random())
+    return lab(id_, time, chance.randrange(2))
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_an_answer_is_there_as_long_as_its_id_is_known(tmp_path: Path, name: str) -> None:
+    """Answers agree with what the processor counts, whatever it forgets, and after restarts."""
+    chance, time = random.Random(name), 0  # noqa: S311 - of a test
+    made: dict[str, bytes | None] = {}
+    ends: Counter[str] = Counter()
+    for _ in range(6):
+        with DurableProcessor(tmp_path, LIMITS[name], journal_bytes=4_000, answers=True) as durable:
+            for _ in range(60):
+                ids = chance.sample(range(12), chance.choice([1, 1, 1, 2, 7]))
+                events = [drawn(chance, number, time) for number in ids]
+                time += chance.randrange(4)
+                with durable.reading() as processor:
+                    before = Counter(processor.counters)
+                found = ask(durable, *events)
+                with durable.reading() as processor:
+                    counted = Counter(processor.counters) - before
+                for event, one in zip(events, found, strict=True):
+                    if one.status == "predicted":
+                        made[event.id] = one.prediction
+                    elif type(event) is Observation:
+                        assert (one.status, one.prediction) == ("known", made[event.id])
+                given = Counter(statuses(found))
+                assert given["predicted"] == counted["predictions"]
+                assert given["known"] == counted["duplicate_observations"]
+                assert given["waiting"] == counted["early_labels"]
+                assert given["late"] == counted["late_labels"]
+                assert given["duplicate"] + given["conflict"] == counted["duplicate_labels"]
+                ends += given
+    assert {*ends} >= {"predicted", "known", "waiting", "learned", "duplicate", "conflict"}
+
+
+def test_answers_count_as_bytes() -> None:
+    """A processor with answers has room for as many ids as `max_bytes` has with their answers."""
+    settings = without_answers(Settings(max_bytes=10**6))
+    processor, answers = Processor(settings), AnswerMemory()
+    for number in range(3_000):
+        for event in (obs(f"{number}"), lab(f"{number}")):
+            answers.take([event], processor.process_logged([event])[0], processor)
+    answers.adjust(processor)
+    assert len(answers) == processor.known_count < 3_000
+    size = sum(
+        sys.getsizeof(key) + sum(map(sys.getsizeof, (key[1], known, known[0]))) + 100
+        for key, known in answers._known.items()  # noqa: SLF001 - how much they take
+    )
+    assert 0.6 * 10**6 < size + 110 * len(answers) < 1.2 * 10**6
+
+
+def test_ids_from_before_answers_were_kept(tmp_path: Path) -> None:
+    """An id that was predicted without answers is known without one, and its label is learned."""
+    settings = Settings()
+    with DurableProcessor(tmp_path, without_answers(settings)) as durable:
+        durable.process([obs("a"), obs("b"), lab("b")])
+    with DurableProcessor(tmp_path, without_answers(settings), journal_bytes=1) as durable:
+        number = 0
+        while durable.last_snapshot is None:
+            durable.process([obs(f"{number}")])
+            number += 1
+    with DurableProcessor(tmp_path, settings, answers=True) as durable:
+        found = ask(durable, obs("a"), lab("a"), lab("a", value=0), obs("b"), lab("b", value=0))
+    assert statuses(found) == ["forgotten", "learned", "conflict", "forgotten", "duplicate"]
 
 
 def test_answers_that_are_not_remembered(tmp_path: Path) -> None:
     """Without room for answers there are none, and a call says how to get them."""
-    with DurableProcessor(tmp_path) as durable, pytest.raises(ParameterError, match="most_answers"):
+    with DurableProcessor(tmp_path) as durable, pytest.raises(ParameterError, match="answers=True"):
         durable.answer([obs("a")])
 
 
 def test_a_late_label() -> None:
     """A label of an observation that no longer waits is late."""
-    answers, processor = AnswerMemory(MOST), Processor(Settings(label_timeout=10, max_jump=2**53))
+    answers, processor = AnswerMemory(), Processor(Settings(label_timeout=10, max_jump=2**53))
     events: list[Event] = [obs("a", 0), obs("b", 1), obs("c", 1), obs("d", 100), obs("e", 100)]
     events += [obs("f", 100), lab("a", 100)]
-    found = answers.take(events, processor.process_logged(events)[0])
+    found = answers.take(events, processor.process_logged(events)[0], processor)
     assert statuses(found)[-1] == "late"
