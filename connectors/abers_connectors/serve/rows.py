@@ -76,6 +76,7 @@ class RequestRows(NamedTuple):
     single: bool  # whether the request is one row, and no list
 
 
+_NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 R = TypeVar("R", PredictRow, LabelRow)
 _predict, _label = msgspec.json.Decoder(list[PredictRow]), msgspec.json.Decoder(list[LabelRow])
 
@@ -110,9 +111,8 @@ def _rows(
         rows: list[R] = decoder.decode(body)
     except msgspec.ValidationError:
         return _one_by_one(body, kind, event, single=single)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        msg = f"the body is no JSON ({error}); send a list of rows, or one row"
-        raise BadRequestError(msg) from None
+    except _NO_JSON as error:
+        raise _no_json(error) from None
     _require_few(rows)
     return RequestRows([*map(event, rows)], {}, single)
 
@@ -121,7 +121,10 @@ def _one_by_one(
     body: bytes, kind: type[R], event: Callable[[R], Event], *, single: bool
 ) -> RequestRows:
     """Read rows; some are wrong."""
-    given = msgspec.json.decode(body)
+    try:
+        given = msgspec.json.decode(body)
+    except _NO_JSON as error:  # behind a row that is wrong
+        raise _no_json(error) from None
     if not isinstance(given, list):
         msg = "the body is neither a list of rows nor a row; send [{…}, …] or {…}"
         raise BadRequestError(msg)
@@ -135,6 +138,10 @@ def _one_by_one(
             id_ = one.get("id") if isinstance(one, dict) else None
             errors[number] = RowError(id_, str(error))
     return RequestRows(events, errors, single)
+
+
+def _no_json(error: Exception) -> BadRequestError:
+    return BadRequestError(f"the body is no JSON ({error}); send a list of rows, or one row")
 
 
 def _require_few(rows: Sequence[object]) -> None:
