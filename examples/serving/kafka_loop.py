@@ -44,7 +44,7 @@ class Record(msgspec.Struct):
 
 
 def batches(consumer: Consumer, topic: str, position: dict[str, int]) -> Iterator[list[Event]]:
-    """Yield events from a position on, which moves with them; a record that is none is shown."""
+    """Yield events from a position on, which moves with them; what is no event is shown."""
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     starts = {n: position.get(str(n), OFFSET_BEGINNING) for n in partitions}
     consumer.assign([TopicPartition(topic, n, start) for n, start in starts.items()])

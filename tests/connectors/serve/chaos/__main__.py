@@ -25,7 +25,7 @@ def main(form: str, folder: str, seed: str = "7") -> None:
             campaign.second()
         if kill % _DISK == _ROUND // 2 - 1:
             campaign.fill_disk()
-    found = campaign.judged()
+    found = campaign.checked()
     counted = ", ".join(f"{count:,} {what}" for what, count in campaign.ledger.done.items())
     print(  # noqa: T201 - the summary is what the suite is for
         f"chaos: {counted}\nchaos: {found.events:,} events, {found.predictions:,} predictions, "

@@ -123,8 +123,8 @@ class Campaign:
 
     # The end
 
-    def judged(self) -> CheckResult:
-        """Let the clients end, ask all again, and return what was found."""
+    def checked(self) -> CheckResult:
+        """Let the clients end, ask all again, and return what is found."""
         settings = load(str(self._config), flags={"serve": {}}).settings()
         before = Follower(self.state, settings).processor.accounts
         with self._started() as running:

@@ -140,7 +140,7 @@ class Client:
         self._ledger.done["requests cut"] += 1
 
     async def _nonsense(self) -> None:
-        """Send what is no list of rows, or has no token."""
+        """Send something other than a list of rows, or no token."""
         body, given, status = self._chance.choice(_NONSENSE)
         kind = self._chance.choice([*_PATHS])
         if body == b"[]":

@@ -31,7 +31,7 @@ class SmallDisk:
                     return
 
     def free(self) -> None:
-        """Give the room back."""
+        """Make room again."""
         self._filler.unlink()
 
 
