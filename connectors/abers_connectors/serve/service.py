@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from abers.stream import Processor
+    from abers.stream.background_snapshot import SnapshotResult
     from abers_connectors.config.model import Config
 
 __all__ = ["serve"]
@@ -47,7 +48,8 @@ class ServedTask(StreamTask):
     @property
     def accounts(self) -> dict[str, int]:
         """How all events and predictions ended; requests are no records."""
-        return self.processor.accounts
+        counters = self.processor.counters.items()
+        return self.processor.accounts | {n: c for n, c in counters if n.startswith("dead:")}
 
 
 class _ServedState:
@@ -58,6 +60,7 @@ class _ServedState:
         self.status.assign([("serve", 0)])
         self.page = ServicePage("serve", self.status)
         self.durable: DurableProcessor | None = None
+        self._snapshot: SnapshotResult | None = None
 
     def ask(self, question: Callable[[Processor], Any]) -> Any:  # noqa: ANN401 - any result
         """Return the answer to a question about the processor; None before it is restored."""
@@ -77,6 +80,9 @@ class _ServedState:
 
     def turn(self, durable: DurableProcessor, task: ServedTask, *, evidence: bool) -> None:
         """Update status and pages."""
+        if (made := durable.last_snapshot) is not None and made is not self._snapshot:
+            self._snapshot = made
+            self.status.snapshot_finished(saved=made.error is None)
         with durable.reading():
             self.status.progressed()
             self.status.events_taken(task)
