@@ -87,7 +87,6 @@ def test_a_bad_row_is_an_error_in_its_row(server: Running) -> None:
         (b"[" + b'{"id":"x"},' * 10_000 + b'{"id":"x"}]', JSON, 400, "10,001 rows are too many"),
         (b"\xff", JSON, 400, "the body is no JSON"),
         (b"[7,", JSON, 400, "the body is no JSON"),
-        (b'[7, "\xff"]', JSON, 400, "the body is no JSON"),
         (b"[" * 100_000, JSON, 400, "the body is no JSON"),
         (b"[]", {**JSON, "content-length": f"{5 << 20}"}, 413, "more than 4,194,304 bytes"),
         (b"[]", {"content-type": "text/plain"}, 415, "content-type: application/json"),

@@ -7,9 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.connectors.serve.chaos.clients import TOKENS
+from tests.connectors.serve.chaos.judge import followed
 from tests.connectors.serve.running import JSON
-
-from abers.stream import Follower
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,10 +16,9 @@ if TYPE_CHECKING:
     from tests.connectors.serve.chaos.ledger import Key, Ledger
     from tests.connectors.serve.running import Running
 
-    from abers.stream import Settings
+__all__ = ["require_again"]
 
 T = TypeVar("T")
-__all__ = ["require_again"]
 
 _ROWS = 1_000  # of a request
 _PATIENCE = 60.0  # seconds
@@ -28,7 +26,7 @@ _EVENTS = re.compile(r"^abers_events_total\{.*\} (\S+)$", re.MULTILINE)
 
 
 def require_again(
-    running: Running, state: Path, settings: Settings, ledger: Ledger, before: dict[str, int]
+    running: Running, state: Path, config: Path, ledger: Ledger, before: dict[str, int]
 ) -> None:
     """Require of a server without other clients that it knows all that was answered.
 
@@ -45,7 +43,7 @@ def require_again(
             ]
             found = {one["status"] for one in _asked(running, "label", rows)}
             assert found == {status}, found
-    _require_metrics(running, before, Follower(state, settings).processor.accounts)
+    _require_metrics(running, before, followed(state, config).accounts)
 
 
 def _parts(answers: dict[Key, T]) -> list[list[tuple[Key, T]]]:

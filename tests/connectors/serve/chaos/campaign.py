@@ -14,12 +14,10 @@ from tests.connectors.serve.chaos import served
 from tests.connectors.serve.chaos.again import require_again
 from tests.connectors.serve.chaos.clients import TOKENS, Clients
 from tests.connectors.serve.chaos.disk import small_disk
-from tests.connectors.serve.chaos.judge import judge
+from tests.connectors.serve.chaos.judge import followed, judge
 from tests.connectors.serve.chaos.ledger import Ledger
 from tests.connectors.serve.running import Running, command
 
-from abers.stream import Follower
-from abers_connectors.config.model import load
 from abers_connectors.exit_codes import UNAVAILABLE
 
 if TYPE_CHECKING:
@@ -125,14 +123,13 @@ class Campaign:
 
     def checked(self) -> CheckResult:
         """Let the clients end, ask all again, and return what is found."""
-        settings = load(str(self._config), flags={"serve": {}}).settings()
-        before = Follower(self.state, settings).processor.accounts
+        before = followed(self.state, self._config).accounts
         with self._started() as running:
             self._clients.stop()
-            require_again(running, self.state, settings, self.ledger, before)
+            require_again(running, self.state, self._config, self.ledger, before)
             self._terminate(running)
         served.keep(self.state, self._kept)
-        return judge(self.state, self._kept, settings, self.ledger)
+        return judge(self.state, self._kept, self._config, self.ledger)
 
     # Servers
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from abers.stream import Event, Events, Follower, Label, Observation, Processor, accounts
 from abers.stream.durable.frames import START, Frames, require_head
+from abers_connectors.config.model import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from abers.stream import Settings
     from abers.stream.journal import JournalEntry
 
-__all__ = ["CheckResult", "judge"]
+__all__ = ["CheckResult", "followed", "judge"]
 
 _BATCH = 777
 # An event that is refused for a reason, by whether it is a label.
@@ -43,7 +44,12 @@ class CheckResult(NamedTuple):
     accounts: dict[str, int]
 
 
-def judge(state: Path, kept: Path, settings: Settings, ledger: Ledger) -> CheckResult:
+def followed(state: Path, config: Path) -> Processor:
+    """Return the processor that a reader of the folder of a server has."""
+    return Follower(state, load(str(config), flags={"serve": {}}).settings()).processor
+
+
+def judge(state: Path, kept: Path, config: Path, ledger: Ledger) -> CheckResult:
     """Check the folder of a server that has ended, and all that it answered.
 
     Parameters
@@ -52,12 +58,13 @@ def judge(state: Path, kept: Path, settings: Settings, ledger: Ledger) -> CheckR
         The folder.
     kept
         A folder with all files of its journal.
-    settings
-        Settings of the processor.
+    config
+        Its configuration.
     ledger
         What clients were answered.
     """
-    replayed = _Replayed(_events(kept), settings)
+    restored = followed(state, config)
+    replayed = _Replayed(_events(kept), restored.settings)
     keys = {key for key, _ in replayed.predicted}
     assert keys <= ledger.sent
     assert replayed.keys <= ledger.sent
@@ -66,7 +73,6 @@ def judge(state: Path, kept: Path, settings: Settings, ledger: Ledger) -> CheckR
     lost = [key for key, made in ledger.predicted.items() if predicted.get(key) != made]
     lost += [key for key, label in ledger.labelled.items() if learned.get(key) != label]
     duplicates = len(replayed.predicted) - len(predicted) + len(replayed.learned) - len(learned)
-    restored = Follower(state, settings).processor
     assert restored.state_bytes() == replayed.processor.state_bytes()
     of = restored.accounts
     assert accounts.unbalanced(of) == []
