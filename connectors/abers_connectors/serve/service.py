@@ -21,7 +21,9 @@ from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
 from abers_connectors.runtime.status import Status
 from abers_connectors.runtime.task import StreamTask
+from abers_connectors.serve.alarm_watch import AlarmWatch
 from abers_connectors.serve.tokens import ServeTokens
+from abers_connectors.sinks.webhook import Webhook
 from abers_connectors.state_key import state_key
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class _ServedState:
         self.page = ServicePage("serve", self.status)
         self.durable: DurableProcessor | None = None
         self._snapshot: SnapshotResult | None = None
+        self._watch: AlarmWatch | None = None
 
     def ask(self, question: Callable[[Processor], Any]) -> Any:  # noqa: ANN401 - any result
         """Return the answer to a question about the processor; None before it is restored."""
@@ -69,9 +72,10 @@ class _ServedState:
         with self.durable.reading() as processor:
             return question(processor)
 
-    def ready(self, durable: DurableProcessor) -> ServedTask:
-        """Show that the state is restored."""
+    def ready(self, durable: DurableProcessor, webhook: Webhook | None) -> ServedTask:
+        """Show that the state is restored, and watch for alarms if they go to a webhook."""
         with durable.reading() as processor:
+            self._watch = None if webhook is None else AlarmWatch(processor, webhook.post)
             task = ServedTask(processor)
             self.status.restored(task)
         self.status.joined, self.status.last_heartbeat = True, float("inf")
@@ -79,7 +83,7 @@ class _ServedState:
         return task
 
     def turn(self, durable: DurableProcessor, task: ServedTask, *, evidence: bool) -> None:
-        """Update status and pages."""
+        """Update status and pages, and post alarms."""
         if (made := durable.last_snapshot) is not None and made is not self._snapshot:
             self._snapshot = made
             self.status.snapshot_finished(saved=made.error is None)
@@ -89,6 +93,8 @@ class _ServedState:
             if evidence:
                 self.status.update_evidence([task])
             self.page.refresh([task])
+            if self._watch is not None:
+                self._watch.look(task.processor)
 
 
 def serve(config: Config, say: Callable[[str], object]) -> None:
@@ -115,20 +121,31 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
         rest = pages(http, service.status, service.page.feed, stack, routes)
         app = ServeApplication(rest, tokens, names)
         url = stack.enter_context(listening(http, app, fast=True))
+        webhook = _webhook(config, service.status, stack)
         _require_folder(section.data)
         say(f"serving at {url}/; restoring {section.data}")
         key = state_key(file=config.state.key_file)
         with DurableProcessor(
             section.data, config.settings(), key=key, most_answers=section.max_answers
         ) as durable:
-            task = service.ready(durable)
+            task = service.ready(durable, webhook)
             app.open(durable)
             say(_examples(url))
             _run(service, durable, task, stop)
             app.close()
             _wait_for(lambda: app.idle)
+            service.turn(durable, task, evidence=False)
             service.durable = None
     say("stopped: all that was answered is on disk")
+
+
+def _webhook(config: Config, status: Status, stack: ExitStack) -> Webhook | None:
+    """Return the webhook that alarms go to, if there is one."""
+    if config.alerts.webhook is None:
+        return None
+    webhook = Webhook(config.alerts.webhook, status.webhook_called)
+    stack.callback(webhook.close)
+    return webhook
 
 
 def _require_folder(path: str) -> None:
