@@ -38,7 +38,8 @@ def test_what_the_board_shows(tmp_path: Path) -> None:
     first = {title: re.findall(r"\babers_\w+(?=\{)", query) for title, query in queries.items()}
     with Running(tmp_path / "state") as running:
         rows = [{"id": f"{n}", "score": n % 10 / 10} for n in range(300)]
-        running.predict(*rows, {"id": "ahead", "score": 0.5, "time": 10**15})
+        soon = time.time_ns() // 1_000_000 + 3_600_000
+        running.predict(*rows, {"id": "ahead", "score": 0.5, "time": soon})
         running.label(*({"id": one["id"], "label": n % 2} for n, one in enumerate(rows[:250])))
         end = time.monotonic() + PATIENCE
         found: dict[str, float] = {}
