@@ -87,12 +87,14 @@ serving: setup
 test-oldest: setup
 	scripts/test-oldest
 
-# Every fault, also of three brokers, on each client; docs/evidence/faults.md gets the table of results.
+# Every fault, also of three brokers, on each client, and those of `abers serve`; docs/evidence/faults.md gets
+# the table of the results on brokers.
 chaos: setup
 	rm -f build/chaos.jsonl && mkdir -p build
 	ABERS_CHAOS_RESULTS=$(CURDIR)/build/chaos.jsonl $(BIN)/pytest -s -o faulthandler_timeout=3600 \
 	    -m "kafka and long" tests/connectors/kafka/test_failover.py tests/connectors/kafka/test_chaos_long.py
 	$(BIN)/python -m tests.connectors.kafka.chaos.results build/chaos.jsonl
+	$(BIN)/pytest -s -o faulthandler_timeout=3600 -m long tests/connectors/serve/test_chaos.py
 
 # An hour of faults with quiet between them; SOAK=short takes minutes. docs/evidence/faults.md gets the
 # table of the hour.

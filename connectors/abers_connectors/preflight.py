@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from abers.backends import lacking
 from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.http.tls import require_certificate
 from abers_connectors.http.token import token_of
 from abers_connectors.kafka.login import login_problem
 from abers_connectors.kafka.requirements import missing_requirements
@@ -44,6 +45,8 @@ def run_problems(
         yield from file_problems(config, name)
     else:
         yield from _service_problems(config, config.kafka.security, environ)
+    if config.http.enabled:
+        yield from _certificate_problems(config.http)
     yield from state_problems(config, environ)
 
 
@@ -74,6 +77,13 @@ def _registry_problems(
         yield from error.problems
     except BrokerError:
         return  # a token has expired, which may be renewed until the run
+
+
+def _certificate_problems(http: HttpSection) -> Iterator[str]:
+    try:
+        require_certificate(http)
+    except ConfigError as error:
+        yield from error.problems
 
 
 def _token_problems(http: HttpSection, environ: Mapping[str, str]) -> Iterator[str]:

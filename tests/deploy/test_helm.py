@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from tests.deploy.files import DEPLOY, linted, read
 
 from abers_connectors.config.model import Config, load
+from abers_connectors.serve.tokens import ServeTokens
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,11 +30,17 @@ ROOT = DEPLOY.parent
 CHART = DEPLOY / "helm" / "abers"
 VALUES: dict[str, Any] = read(CHART / "values.yaml")
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
+KINDS = ("predict", "label", "read")
 KEDA = {
     "keda.enabled": "true",
     "keda.bootstrapServers": "kafka-0:9092",
     "keda.consumerGroup": "fraud-calibration",
     "keda.topic": "fraud.scores",
+}
+SERVED: dict[str, Any] = {"serve": VALUES["serve"] | {"enabled": True}}
+KEDA_ON = VALUES["keda"] | {
+    **dict.fromkeys(("bootstrapServers", "consumerGroup", "topic"), "a"),
+    "enabled": True,
 }
 VARIANTS: dict[str, dict[str, str]] = {
     "defaults": {},
@@ -46,6 +53,7 @@ VARIANTS: dict[str, dict[str, str]] = {
         "variables.AWS_REGION": "eu-west-1",
         "serviceAccount.annotations.role": "reader",
     },
+    "a server": {"serve.enabled": "true", "serve.hosts[0]": "abers.example.com"},
     "no secrets": {
         "secretVariables": "null",
         "secretFolders": "null",
@@ -90,10 +98,15 @@ def test_the_default_values() -> None:
         ({"keda": VALUES["keda"] | {"enabled": True}}, "non-empty"),
         ({"variables": {"ABERS_KAFKA_PASSWORD": "s3cret"}}, "should not be valid"),
         ({"image": VALUES["image"] | {"digest": "sha256:1"}}, "does not match"),
+        (SERVED | {"keda": KEDA_ON}, "False was expected"),
+        (SERVED | {"snapshots": VALUES["snapshots"] | {"volume": False}}, "True was expected"),
     ],
 )
 def test_a_mistake(changed: dict[str, Any], said: str) -> None:
-    """A misspelled key, an open policy, half a ScaledObject or a secret is refused."""
+    """A misspelled key, an open policy, half a ScaledObject or a secret is refused.
+
+    So is a server of several pods, or without a volume.
+    """
     assert said in " ".join(mistakes(changed))
 
 
@@ -225,6 +238,33 @@ def test_pods_follow_the_lag() -> None:
 
 
 @pytest.mark.long
+def test_a_server() -> None:
+    """One value switches from Kafka to HTTP: a pod with a volume, tokens, and names for clients."""
+    objects = rendered(VARIANTS["a server"] | {"replicas": "3"}, "--namespace", "ml")
+    stateful = objects["StatefulSet"]["spec"]
+    (container,) = stateful["template"]["spec"]["containers"]
+    assert stateful["replicas"] == 1
+    text = objects["ConfigMap"]["data"]["abers.toml"]
+    environ = {one["name"]: one.get("value", one["name"]) for one in container["env"]}
+    config: Config = load(flags={"serve": {}} | tomllib.loads(text), environ=environ)
+    assert config.kafka is None
+    names = ("abers", "abers.ml", "abers.ml.svc", "abers.ml.svc.cluster.local")
+    assert config.http.hosts == (*names, "abers.example.com")
+    assert (config.http.host, config.http.port) == ("0.0.0.0", 8090)  # noqa: S104
+    assert all(ServeTokens(config.http, environ).allows(kind, ()) is False for kind in KINDS)
+    command, file, option, folder = container["args"]
+    mounted = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    assert (command, file, option) == ("serve", "/etc/abers/abers.toml", "--data")
+    (claim,) = stateful["volumeClaimTemplates"]
+    assert mounted[folder.rpartition("/")[0]] == claim["metadata"]["name"]
+    (rule,) = objects["NetworkPolicy"]["spec"]["ingress"]
+    assert rule["from"] == VALUES["networkPolicy"]["from"] + VALUES["serve"]["from"]
+    assert "kafka" not in json.dumps(objects).lower()
+    limits = config.settings()
+    assert VALUES["memory"]["labels"] == limits.window
+
+
+@pytest.mark.long
 def test_two_releases() -> None:
     """Objects of two applications in a namespace have different names and select other pods."""
     flags = "--kube-version", "1.34", "--set", "prometheusOperator.enabled=true"
@@ -252,7 +292,7 @@ def test_the_memory(replicas: int, usual: int, most: int, *, protected: bool) ->
     }
     page = formula(200_000, 300_000, 400_000, protected=protected)
     # What that formula leaves out: the model with its history, and the lanes.
-    held = page.held + 81_000 + (9_000 + 130 * 300_000 if protected else 0)
+    held = page.held + 81_000 + (9_000 + 180 * 300_000 if protected else 0)
     process = BASE + 50 * MIB  # librdkafka
     expected = process + usual * held, process + 2 * most * held + page.making
     assert resources(values) == pytest.approx([ceil(one / MIB) for one in expected], abs=1)
@@ -262,7 +302,7 @@ def test_the_memory(replicas: int, usual: int, most: int, *, protected: bool) ->
 def test_the_memory_of_a_partition_on_the_page() -> None:
     """A full partition of the default limits takes what the page says."""
     values = {"replicas": "6", "memory.protected": "false"}
-    assert resources(values)[0] == pytest.approx(200 + 363, abs=1)
+    assert resources(values)[0] == pytest.approx(200 + 389, abs=1)
 
 
 @pytest.mark.long

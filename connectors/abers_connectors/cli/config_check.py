@@ -34,6 +34,7 @@ __all__ = ["ConfigReport", "Sample", "SampleRow", "check", "sampled"]
 
 _MAX_SHOWN_RECORDS = 10
 _READ = 10_000  # records to read at most; a sample may be years of history
+_SECRETS = ("_file", "keyfile")  # ends of keys that name files with secrets
 _LONG = 200  # characters of a record
 
 
@@ -106,7 +107,7 @@ def check(
 def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
     """Warn of secrets that others can read, and of a live page that they can open."""
     for key, file in config.values().items():
-        if key.endswith("_file") and file is not None and is_exposed(file):
+        if key.endswith(_SECRETS) and file is not None and is_exposed(file):
             yield f"{key}: every user of this machine can read {file}; run: chmod o-r {file}"
     http = config.http
     protected = TOKEN in environ or http.token_file is not None

@@ -29,7 +29,7 @@ _REMOVED = {
     "input.delay": "labels in topics are records, so remove it",
     "input.delimiter": "no topic has CSV, so remove it",
 }
-_NOT_SERVED = ("state.path", "alerts.webhook")
+_NOT_SERVED = ("state.path",)
 _TOPICS_ONLY = ("state.shared", "state.retain", "http", "telemetry")
 _TOPIC_KEYS = ("observations", "labels", "predictions", "outcomes", "dead_letters", "alerts")
 _RECORD = re.compile(r"record:(?:key|timestamp|header:.+)")
@@ -41,6 +41,8 @@ def kafka_conflicts(values: RawValues) -> Found:
     """Return the contradictions in the sections of a service, and the keys that need one."""
     yield from _paths(values)
     yield from _alarms(values)
+    if values.get("http.keyfile") is not None and values.get("http.certfile") is None:
+        yield "http.keyfile", ("needs a certificate; ", SET, values.ref("http.certfile"))
     if values.get("kafka") is None:
         yield from _without_kafka(values)
         return

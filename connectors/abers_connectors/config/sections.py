@@ -213,6 +213,21 @@ class HttpSection(Section, frozen=True, kw_only=True):
             "Prometheus must then use one of them.",
         ),
     ] = False
+    certfile: Annotated[
+        File | None,
+        key(
+            "PEM file with the certificate of this server, and those between it and its authority.",
+            "Default: no TLS. A certificate that is renewed is read at the next start.",
+            example="/etc/abers/tls/tls.crt",
+        ),
+    ] = None
+    keyfile: Annotated[
+        File | None,
+        key(
+            "PEM file with the key of this certificate, if that is in a file of its own.",
+            example="/etc/abers/tls/tls.key",
+        ),
+    ] = None
     token_file: Annotated[
         File | None,
         key(

@@ -157,5 +157,6 @@ def _http(http: sections.HttpSection) -> Meaning:
     if not http.enabled:
         return Meaning("neither page nor metrics", ("http.enabled",))
     host = f"[{http.host}]" if ":" in http.host else http.host
-    words = f"page, health and metrics at http://{host}:{http.port or 'any free port'}"
+    scheme = "http" if http.certfile is None else "https"
+    words = f"page, health and metrics at {scheme}://{host}:{http.port or 'any free port'}"
     return Meaning(words, ("http.enabled", "http.host", "http.port"))

@@ -48,7 +48,8 @@ class TokenGuard:
         given = parse_qs(query).get("token", [""])[-1].replace(" ", "+")
         if given and _equal(given, self._token):
             answer = RedirectResponse(request.scope["path"], 303, {"cache-control": "no-store"})
-            answer.set_cookie(_COOKIE, self._proof, httponly=True, samesite="strict")
+            secure = request.url.scheme == "https"
+            answer.set_cookie(_COOKIE, self._proof, secure=secure, httponly=True, samesite="strict")
             return answer
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and _equal(bearer.strip(), self._token):

@@ -17,6 +17,7 @@ from abers.exceptions import AbersError, ConfigError
 from abers.stream.option import Ref, said
 from abers_connectors.config.options import option
 from abers_connectors.extras import extra
+from abers_connectors.http.tls import require_certificate
 from abers_connectors.http.token import token_of
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def serving(
     The status is None for a replay, and the feed is None for no page. A client has `patience`
     seconds for its request, and for taking the response. A fast server uses the libraries of the
     extra serve if they are installed. An AbersError is raised if the port is in
-    use; a ConfigError, if the host is unknown, the port may not be used, or the token cannot be
-    sent; a MissingExtraError, if a library is not installed.
+    use; a ConfigError, if the host is unknown, the port may not be used, the certificate cannot be
+    used, or the token cannot be sent; a MissingExtraError, if a library is not installed.
     """
     require_libraries()
     with ExitStack() as stack:
@@ -79,14 +80,15 @@ def listening(
 
     Errors name options as a user of the front end writes them.
     """
+    require_certificate(http)
     with _bound(http, front) as listener:
-        server = _server(app, patience, fast=fast and _has_fast())
+        server = _server(http, app, patience, fast=fast and _has_fast())
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
         )
         thread.start()
         try:
-            yield _url(listener)
+            yield _url(http, listener)
         finally:
             server.should_exit = True
             thread.join(_END)
@@ -126,7 +128,7 @@ def _has_fast() -> bool:
     return all(map(find_spec, ("httptools", "uvloop")))
 
 
-def _server(app: ASGIApp, patience: float, *, fast: bool) -> Any:  # noqa: ANN401 - a uvicorn.Server
+def _server(http: HttpSection, app: ASGIApp, patience: float, *, fast: bool) -> Any:  # noqa: ANN401 - a uvicorn.Server
     """Return a uvicorn server of the app."""
     import uvicorn  # noqa: PLC0415 - an extra
 
@@ -147,6 +149,8 @@ def _server(app: ASGIApp, patience: float, *, fast: bool) -> Any:  # noqa: ANN40
         h11_max_incomplete_event_size=PARSED,
         timeout_keep_alive=int(_PATIENCE),
         timeout_graceful_shutdown=1,
+        ssl_certfile=http.certfile,
+        ssl_keyfile=http.keyfile,
     )
     return uvicorn.Server(settings)
 
@@ -188,6 +192,7 @@ def _bound(http: HttpSection, front: Front) -> socket.socket:
     return listener
 
 
-def _url(listener: socket.socket) -> str:
+def _url(http: HttpSection, listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "http" if http.certfile is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

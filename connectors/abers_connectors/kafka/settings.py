@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import ssl
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from abers.exceptions import ConfigError
+from abers_connectors.certificate import load_certificate, pem_file
 from abers_connectors.kafka.login import login_settings
 from abers_connectors.regular_files import open_regular
 from abers_connectors.secret import read_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from abers_connectors.config.sections import KafkaSection, SecuritySection
     from abers_connectors.secret import Secret
@@ -79,43 +78,11 @@ def _tls_context(security: SecuritySection, environ: Mapping[str, str]) -> ssl.S
     if security.cafile is None:
         context.load_default_certs()
     else:
-        with _file("cafile", security.cafile), open_regular(security.cafile):
+        with pem_file("kafka.security.cafile", security.cafile), open_regular(security.cafile):
             context.load_verify_locations(security.cafile)
     if security.certfile is not None:
+        files = security.certfile, security.keyfile
+        remedy = f"set its password in {KEY_PASSWORD}, or name a file in {_KEY_PASSWORD_FILE}"
         secret = key_password(security, environ)
-        _load_certificate(context, security.certfile, security.keyfile, secret)
+        load_certificate(context, "kafka.security", files, remedy, secret)
     return context
-
-
-def _load_certificate(
-    context: ssl.SSLContext, certfile: str, keyfile: str | None, secret: Secret | None
-) -> None:
-    """Load the client certificate; OpenSSL would ask the terminal for a missing password."""
-    locked = []
-
-    def password() -> str:
-        reason = f"set its password in {KEY_PASSWORD}, or name a file in {_KEY_PASSWORD_FILE}"
-        if secret is not None:
-            reason = f"the password in {secret.source} does not decrypt it"
-        locked.append(f"is encrypted; {reason}")
-        return "" if secret is None else secret
-
-    for key, path in (("certfile", certfile), ("keyfile", keyfile)):
-        if path is not None:
-            with _file(key, path), open_regular(path):  # OpenSSL does not name the file
-                pass
-    with _file("keyfile" if keyfile else "certfile", keyfile or certfile, locked):
-        context.load_cert_chain(certfile, keyfile, password)
-
-
-@contextmanager
-def _file(key: str, path: str, locked: Sequence[str] = ()) -> Iterator[None]:
-    try:
-        yield
-    except ssl.SSLError as error:
-        why = locked[0] if locked else f"cannot be used ({error.reason or 'not in PEM format'})"
-        msg = f"kafka.security.{key}: {path} {why}"
-        raise ConfigError([msg]) from None
-    except OSError as error:
-        msg = f"kafka.security.{key}: {path} cannot be read ({error.strerror})"
-        raise ConfigError([msg]) from None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INPUTS", "Status", "StatusView"]
 
+_DEAD = "dead:"
 INPUTS = ("observations", "labels")
 """The inputs of an application, by their numbers in the changelog."""
 
@@ -177,11 +178,18 @@ class Status:
                     counts.model_totals.add(models, settled.keys, settled.scored)
 
     def events_taken(self, task: StreamTask) -> None:
-        """Count the events of a task since the last call, each as a record, and how they ended."""
+        """Count the events of a task since the last call, each as a record, and how they ended.
+
+        Its accounts have dead letters by reason, as "dead:bad-score".
+        """
         with self._lock:
-            ends = self._count_ends(task)
+            ends, counts = self._count_ends(task), self._counts
             for name in INPUTS:
-                self._counts.records[name] += ends[name]
+                counts.records[name] += ends[name]
+            counts.written["predictions"] += ends["predictions"]
+            counts.written["outcomes"] += ends["learned"]
+            reasons = {one: n for one, n in ends.items() if one.startswith(_DEAD) and n}
+            counts.dead.update({one.removeprefix(_DEAD): n for one, n in reasons.items()})
 
     def _count_ends(self, task: StreamTask) -> dict[str, int]:
         """Count how events ended, and return how many did so since the last call."""

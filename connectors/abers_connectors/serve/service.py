@@ -24,14 +24,17 @@ from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
 from abers_connectors.runtime.status import Status
 from abers_connectors.runtime.task import StreamTask
+from abers_connectors.serve.alarm_watch import AlarmWatch
 from abers_connectors.serve.first_requests import ready_lines
 from abers_connectors.serve.tokens import ServeTokens
+from abers_connectors.sinks.webhook import Webhook
 from abers_connectors.state_key import state_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from abers.stream import Processor
+    from abers.stream.background_snapshot import SnapshotResult
     from abers.stream.option import Front
     from abers_connectors.config.model import Config
 
@@ -52,7 +55,8 @@ class ServedTask(StreamTask):
     @property
     def accounts(self) -> dict[str, int]:
         """How all events and predictions ended; requests are no records."""
-        return self.processor.accounts
+        counters = self.processor.counters.items()
+        return self.processor.accounts | {n: c for n, c in counters if n.startswith("dead:")}
 
 
 class _ServedState:
@@ -63,6 +67,8 @@ class _ServedState:
         self.status.assign([("serve", 0)])
         self.page = ServicePage("serve", self.status)
         self.durable: DurableProcessor | None = None
+        self._snapshot: SnapshotResult | None = None
+        self._watch: AlarmWatch | None = None
 
     def ask(self, question: Callable[[Processor], Any]) -> Any:  # noqa: ANN401 - any result
         """Return the answer to a question about the processor; None before it is restored."""
@@ -71,10 +77,11 @@ class _ServedState:
         with self.durable.reading() as processor:
             return question(processor)
 
-    def ready(self, durable: DurableProcessor) -> ServedTask:
-        """Show that the state is restored."""
+    def ready(self, durable: DurableProcessor, webhook: Webhook | None) -> ServedTask:
+        """Show that the state is restored, and watch for alarms if they go to a webhook."""
         with durable.reading() as processor:
             processor.front = "toml"  # no flag says how rows are read
+            self._watch = None if webhook is None else AlarmWatch(processor, webhook.post)
             task = ServedTask(processor)
             self.status.restored(task)
         self.status.joined, self.status.last_heartbeat = True, float("inf")
@@ -82,13 +89,18 @@ class _ServedState:
         return task
 
     def turn(self, durable: DurableProcessor, task: ServedTask, *, evidence: bool) -> None:
-        """Update status and pages."""
+        """Update status and pages, and post alarms."""
+        if (made := durable.last_snapshot) is not None and made is not self._snapshot:
+            self._snapshot = made
+            self.status.snapshot_finished(saved=made.error is None)
         with durable.reading():
             self.status.progressed()
             self.status.events_taken(task)
             if evidence:
                 self.status.update_evidence([task])
             self.page.refresh([task])
+            if self._watch is not None:
+                self._watch.look(task.processor)
 
 
 def serve(config: Config, say: Callable[[str], object]) -> None:
@@ -115,17 +127,28 @@ def serve(config: Config, say: Callable[[str], object]) -> None:
         rest = pages(http, service.status, service.page.feed, stack, routes)
         app = ServeApplication(rest, config, tokens, names)
         url = stack.enter_context(listening(http, app, fast=True, front=config.front))
+        webhook = _webhook(config, service.status, stack)
         _require_folder(section.data, config.front)
         say(f"serving at {url}/; restoring {section.data}")
         with _durable(config, section) as durable:
-            task = service.ready(durable)
+            task = service.ready(durable, webhook)
             app.open(durable)
             say(ready_lines(url, config, tokens))
             _run(service, durable, task, stop)
             app.close()
             _wait_for(lambda: app.idle)
+            service.turn(durable, task, evidence=False)
             service.durable = None
     say("stopped: all that was answered is on disk")
+
+
+def _webhook(config: Config, status: Status, stack: ExitStack) -> Webhook | None:
+    """Return the webhook that alarms go to, if there is one."""
+    if config.alerts.webhook is None:
+        return None
+    webhook = Webhook(config.alerts.webhook, status.webhook_called)
+    stack.callback(webhook.close)
+    return webhook
 
 
 def _durable(config: Config, section: ServeSection) -> DurableProcessor:

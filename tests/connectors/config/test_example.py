@@ -109,6 +109,8 @@ def test_what_belongs_to_topics(entry: Entry) -> None:
         more = {}
     if entry.path == "input.label_format":
         more = {"kafka.labels": "labels"}
+    if entry.path == "http.keyfile":
+        more = {"http.certfile": "c.pem"}
     default = service(**more).values()[entry.path]
     section, _, key = entry.path.rpartition(".")
     secured = section == "kafka.security" and (default is None or key in LOGINS)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Reply", "Running"]
+__all__ = ["Reply", "Running", "command"]
 
 PATIENCE = 60.0
 JSON = {"content-type": "application/json"}
@@ -35,6 +35,14 @@ class Reply(NamedTuple):
         return json.loads(self.body)
 
 
+def command(
+    data: Path, *words: str, port: str = "0", program: Sequence[str] = ("abers_connectors",)
+) -> list[str]:
+    """Return the command of a server; its program is a module, and perhaps words of it."""
+    start = [sys.executable, "-m", *program, "serve", *words]
+    return [*start, "--data", str(data), "--port", port]
+
+
 class Running:
     """`abers serve` as a process of its own, in a `with` block."""
 
@@ -44,12 +52,14 @@ class Running:
         *words: str,
         environ: Mapping[str, str] | None = None,
         port: str = "0",
+        program: Sequence[str] = ("abers_connectors",),
     ) -> None:
         """Start it, and wait until it is ready."""
-        command = [sys.executable, "-m", "abers_connectors", "serve", *words]
-        command += ["--data", str(data), "--port", port]
         self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environ or {})}
+            command(data, *words, port=port, program=program),
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environ or {})},
         )
         assert self.process.stderr is not None
         self.said: list[str] = []
