@@ -5,7 +5,6 @@ Needs `pip install 'abers[files]' 'pyspark>=4.1'` and Java 17. It prints:
 5 micro-batches, 20,000 predictions, the last with 1,979 labels
 """
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,8 +112,6 @@ def main() -> None:
             .start()
         )
         query.awaitTermination()
-        for one in query.recentProgress:
-            print(one.numInputRows, one.durationMs, file=sys.stderr)
         made = ds.dataset(output).to_table(filter=ds.field("kind") == "prediction")
         labels = max(made.column("n_labels").to_pylist())
         count = len([*output.iterdir()])
