@@ -43,7 +43,7 @@ class FlinkState:
         return self._values.get(name) if self._values.contains(name) else None
 
 
-class Calibration(KeyedProcessFunction):
+class Calibration(KeyedProcessFunction):  # type: ignore[misc, unused-ignore]
     """Calibrates the rows of a model, a minute of them at once, by time, labels first."""
 
     def __init__(self, settings: Settings) -> None:
@@ -74,7 +74,7 @@ class Calibration(KeyedProcessFunction):
             yield json.dumps({name: value for name, value in row.items() if value is not None})
 
 
-class RowTime(TimestampAssigner):
+class RowTime(TimestampAssigner):  # type: ignore[misc, unused-ignore]
     """The time of a row."""
 
     def extract_timestamp(self, value: str, record_timestamp: int) -> int:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Models whose state is in the keyed state of an engine, such as Spark or Flink.
+"""Models in the keyed state of an engine, such as Spark or Flink.
 
 The state of a model is a head, a snapshot in chunks, and the journal entries behind it. A step adds
 an entry, and now and then a snapshot takes the place of all entries. So a step writes what it adds.
@@ -68,7 +68,7 @@ _decode_head = msgspec.msgpack.Decoder(_Head).decode
 
 
 class KeyedModel:
-    """Calibrate the models of an engine, whose keyed state has the state of each.
+    """Calibrate the models of an engine, and keep their states in its keyed state.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ class KeyedModel:
         Number of steps of a model from one snapshot to the next. Reading a model again takes a
         snapshot and at most so many entries.
     cached
-        Number of models whose processors this worker keeps.
+        Number of processors of models that this worker keeps.
     trusted_types
-        If given, skops saves learners, as of `abers.stream.Processor`; without it there are none.
+        If given, skops saves learners, as of `abers.stream.Processor`; otherwise name no learner.
 
     Notes
     -----
@@ -203,7 +203,7 @@ def _of_process(
 
 
 def _head(name: str, state: KeyedState) -> _Head:
-    """Return the head of a state, a new one if there is none."""
+    """Return the head of a state, or a new one."""
     given = state.get(_HEAD)
     if given is None:
         return _Head()

@@ -1,4 +1,4 @@
-"""The outputs of all kinds as the rows of a table, for engines whose functions return a table."""
+"""The outputs of all kinds as the rows of a table, which the functions of engines return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipe of Flink, killed and gone on from a checkpoint; it runs in build/flink, of `make flink`."""
+"""The recipe of Flink, killed and gone on from a checkpoint, in the environment of `make flink`."""
 
 from __future__ import annotations
 
