@@ -23,7 +23,7 @@ $(STAGES): export PYTEST_ADDOPTS := \
 $(STAGES): export OPENBLAS_NUM_THREADS := 1
 $(STAGES): export OMP_NUM_THREADS := 1
 
-.PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines serving lock release-check \
+.PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines flink serving lock release-check \
         $(STAGES)
 
 run: .venv/run.stamp
@@ -70,12 +70,16 @@ test-sanitized: setup
 test-wheel: setup
 	scripts/test-wheel
 
-test-long: setup test-oldest engines serving
+test-long: setup test-oldest engines flink serving
 	$(BIN)/pytest --hypothesis-profile=long -o faulthandler_timeout=3600 -m "long or not long"
 
 # Dask, Ray and Spark, which only the long tests and `python -m benchmarks.scale` need.
 engines: setup
 	$(BIN)/python -m pip install --quiet --group engines --constraint constraints.txt
+
+# Flink, which only the long tests need, in an environment of its own: it needs Python 3.12.
+flink: setup
+	scripts/flink
 
 # MLflow and BentoML, which only the long tests need, in an environment of their own.
 serving: setup

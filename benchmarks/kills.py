@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 import psutil
 
-__all__ = ["kill_once", "replay_worker", "spark_executor", "worker_with_a_part"]
+__all__ = ["cluster_worker", "kill_once", "replay_worker"]
 
 _SOME = 1_000_000  # bytes
 _TURN = 0.01  # seconds between two attempts to find a worker
+_WORKERS = {"dask": b"spawn_main", "ray": b"ray::", "spark": b"CoarseGrainedExecutorBackend"}
+"""What the command line of a worker has."""
 
 
 def kill_once(program: subprocess.Popen[Any], find: Callable[[], int | None]) -> bool:
@@ -38,25 +40,13 @@ def replay_worker(program: int, output: Path) -> int | None:
     return int(workers[0].pid) if workers else None
 
 
-def worker_with_a_part(output: Path) -> int | None:
-    """Return the process that writes a part after the first one, as its hidden name says."""
-    folder = output / "predictions"
-    if not [*folder.glob("part-*.parquet")]:
-        return None
-    names = [path.name.split(".") for path in folder.glob(".part-*")]
-    return int(names[0][3]) if names else None
-
-
-def spark_executor(program: int, output: Path) -> int | None:
-    """Return an executor of Spark, once one has begun to write."""
-    if not [*output.glob("_temporary/**/part-*")]:
+def cluster_worker(engine: str, program: int, output: Path) -> int | None:
+    """Return a worker of a cluster that a program started, once something is written."""
+    if not any(path.is_file() for path in output.rglob("*")):
         return None
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            words = (path / "cmdline").read_bytes().split(b"\0")
-            if any(word.endswith(b"CoarseGrainedExecutorBackend") for word in words) and (
-                _descends(path, program)
-            ):
+            if _WORKERS[engine] in (path / "cmdline").read_bytes() and _descends(path, program):
                 return int(path.name)
     return None
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from benchmarks.kills import kill_once, replay_worker, spark_executor, worker_with_a_part
+from benchmarks.kills import cluster_worker, kill_once, replay_worker
 from benchmarks.machine import description
 from benchmarks.rivals import ROOT
 from benchmarks.timing import NOISE
@@ -97,14 +97,8 @@ def _in_file(output: Path) -> pa.Table:
 
 
 def _in_files(output: Path) -> pa.Table:
-    return ds.dataset(output / "predictions", format="parquet").to_table()
-
-
-def _in_frame(output: Path) -> pa.Table:
-    whole = ds.dataset(output / "kind=prediction", format="parquet").to_table(["prediction"])
-    return pa.Table.from_batches(
-        [pa.RecordBatch.from_struct_array(one) for one in whole.column("prediction").chunks]
-    )
+    written = ds.dataset(output, format="parquet")
+    return written.to_table(filter=ds.field("kind") == "prediction")
 
 
 CONTENDERS = [
@@ -112,11 +106,11 @@ CONTENDERS = [
     Contender("`abers replay --workers 2`", 2, partial(_replayed, 2), _in_file, replay_worker),
     *(
         Contender(
-            f"`abers.engines.{engine}`",
+            engine.title(),
             2,
             partial(_cluster, engine),
-            _in_frame if engine == "spark" else _in_files,
-            spark_executor if engine == "spark" else lambda _, output: worker_with_a_part(output),
+            _in_files,
+            partial(cluster_worker, engine),
         )
         for engine in ("dask", "ray", "spark")
     ),

@@ -1,6 +1,6 @@
 """Calibrate a history of many models on Ray, with two workers of this machine.
 
-Needs `pip install 'abers[ray]'`. It prints:
+Needs `pip install 'abers[files]' 'ray[data]'`. It prints:
 
 20,000 predictions, 20,000 outcomes, 0 dead letters
 log loss of model-0: 0.498 raw, 0.417 calibrated
@@ -9,30 +9,41 @@ log loss of model-0: 0.498 raw, 0.417 calibrated
 import tempfile
 from pathlib import Path
 
-import numpy as np
-import pyarrow.parquet as pq
+import pyarrow as pa
 import ray
+from log_losses import summary
 from make_history import write_history
 
-from abers.engines.ray import process_parquet
+from abers.engines import one_table, process_history
 from abers.stream import Settings
+
+# --8<-- [start:example]
+SETTINGS = Settings(scores="any")
+
+
+def calibrated(events: pa.Table) -> pa.Table:
+    """Return the outputs of all events of a model."""
+    ordered = events.sort_by([("time", "ascending"), ("id", "ascending")])
+    return pa.concat_tables(one_table(one) for one in process_history([ordered], SETTINGS))
+
+
+def calibrate(data: Path, output: Path) -> None:
+    """Calibrate the files of a folder into another folder."""
+    models = ray.data.read_parquet(str(data)).groupby("model")
+    models.map_groups(calibrated, batch_format="pyarrow").write_parquet(str(output))
+
+
+# --8<-- [end:example]
 
 
 def main() -> None:
-    """Make a history, process it, and read the outcomes of a model."""
+    """Make a history, calibrate it, and print what was written."""
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     with tempfile.TemporaryDirectory() as folder:
         data, output = Path(folder, "history"), Path(folder, "calibrated")
         write_history(data)
-        totals = process_parquet(data, output, Settings(scores="any"), shards=8)
-        print(
-            f"{totals.predictions:,} predictions, {totals.outcomes:,} outcomes,"
-            f" {totals.dead_letters} dead letters"
-        )
-        rows = pq.read_table(output / "outcomes", filters=[("model", "=", "model-0")])
-        label, score, p = (rows.column(name).to_numpy() for name in ("label", "score", "p"))
-        raw, calibrated = (-np.log(np.where(label, q, 1 - q)).mean() for q in (score, p))
-        print(f"log loss of model-0: {raw:.3f} raw, {calibrated:.3f} calibrated")
+        calibrate(data, output)
+        print(summary(output))
 
 
 if __name__ == "__main__":

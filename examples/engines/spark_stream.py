@@ -1,88 +1,122 @@
-"""Calibrate a stream of Spark, a file a micro-batch, and go on after a failure where it stopped.
+"""Calibrate a stream of Spark, each model in the state of the query.
 
-Needs `pip install 'abers[spark]'` and Java 17. It prints:
+Needs `pip install 'abers[files]' 'pyspark>=4.1'` and Java 17. It prints:
 
 5 micro-batches, 20,000 predictions, the last with 1,979 labels
 """
 
-import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from make_history import write_history
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming import StatefulProcessor
 
-from abers.stream import Events, Processor, Settings
+from abers.engines import KeyedModel, one_table, table_schema
+from abers.stream import Events, Settings
 
 
 # --8<-- [start:example]
-class Calibration:
-    """Calibrates micro-batches on the driver, with the state after each in a file.
+class SparkState:
+    """The state of a model in Spark, as `KeyedModel` asks for it."""
 
-    A micro-batch that Spark does again begins with the state before it, and replaces its outputs.
-    """
+    def __init__(self, values: Any) -> None:  # noqa: ANN401 - of Spark
+        self._values = values
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        self._folder, self._settings = folder, settings
-        self._processor = Processor(settings)
-        self._next = 0  # number of the micro-batch that the state is for
-        for name in ("predictions", "dead_letters", "state"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
+    def get(self, name: str) -> bytes | None:
+        """Return what has a name."""
+        found = self._values.getValue((name,)) if self._values.containsKey((name,)) else None
+        return None if found is None else bytes(found[0])
 
-    def __call__(self, frame: DataFrame, number: int) -> None:
-        """Process the rows of a micro-batch."""
-        if number != self._next:
-            self._processor = self._restored(number - 1)
-        self._next = -1  # unless all of this succeeds
-        events = Events.from_arrow(frame.toArrow()).by_time()
-        if len(events):
-            outputs = self._processor.process_batch(events).to_arrow()
-            for name in ("predictions", "dead_letters"):
-                file = self._folder / name / f"{number:09}.parquet"
-                pq.write_table(getattr(outputs, name), file)
-        hidden = self._folder / "state" / ".next"
-        hidden.write_bytes(self._processor.snapshot(number))
-        hidden.rename(self._state(number))  # it appears whole
-        self._state(number - 2).unlink(missing_ok=True)
-        self._next = number + 1
+    def put(self, name: str, value: bytes) -> None:
+        """Write bytes under a name."""
+        self._values.updateValue((name,), (value,))
 
-    def _restored(self, number: int) -> Processor:
-        if number < 0:
-            return Processor(self._settings)
-        return Processor.restore(self._state(number).read_bytes(), self._settings)
+    def remove(self, name: str) -> None:
+        """Remove what has a name."""
+        self._values.removeKey((name,))
 
-    def _state(self, number: int) -> Path:
-        return self._folder / "state" / f"{number:09}.abers"
+
+class Calibration(StatefulProcessor):  # type: ignore[misc, unused-ignore]
+    """Calibrates the rows of each model of a micro-batch by time, labels first."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._models = KeyedModel(settings)
+
+    def init(self, handle: Any) -> None:  # noqa: ANN401 - of Spark
+        """Open the state."""
+        self._state = SparkState(handle.getMapState("abers", "name string", "value binary"))
+
+    def handleInputRows(  # noqa: N802 - of Spark
+        self,
+        key: tuple[str],
+        rows: Iterator[pd.DataFrame],
+        timerValues: object,  # noqa: N803, ARG002
+    ) -> Iterator[pd.DataFrame]:
+        """Yield the outputs of a model, of all kinds."""
+        table = pa.Table.from_pandas(pd.concat(rows), preserve_index=False)
+        outputs = self._models.step(key[0], self._state, Events.from_arrow(table).by_time())
+        # As objects, since Spark does not read all strings and missing integers of pandas.
+        yield one_table(outputs.to_arrow()).to_pandas(integer_object_nulls=True).astype(object)
+
+    def close(self) -> None:
+        """Do nothing: the state is Spark's."""
+
+
+def session() -> SparkSession:
+    """Return a session with states on disk, as `transformWithState` needs them."""
+    rocks = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = spark.config("spark.sql.streaming.stateStore.providerClass", rocks)
+    return spark.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+
+
+def calibrated(stream: DataFrame, settings: Settings) -> DataFrame:
+    """Return the outputs of a stream of observations and labels."""
+    result = from_arrow_schema(table_schema(settings))
+    models = stream.groupBy("model")
+    return models.transformWithStateInPandas(Calibration(settings), result, "Append", "None")
 
 
 # --8<-- [end:example]
 
 
 def main() -> None:
-    """Make a history and stream it."""
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = spark.getOrCreate()
+    """Make a history and stream it, a file a micro-batch."""
+    spark = session()
     with tempfile.TemporaryDirectory() as folder:
         data, output = Path(folder, "history"), Path(folder, "calibrated")
         write_history(data)
-        schema = session.read.parquet(str(data)).schema
-        files = session.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        output.mkdir()
+
+        def write(frame: DataFrame, number: int) -> None:
+            """Write a micro-batch; if Spark repeats it, its file is replaced by an equal one."""
+            hidden = output / f".{number:09}.parquet"
+            pq.write_table(frame.toArrow(), hidden)
+            hidden.rename(output / f"{number:09}.parquet")
+
+        schema = spark.read.parquet(str(data)).schema
+        files = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         query = (
-            files.parquet(str(data))
-            .writeStream.foreachBatch(Calibration(output, Settings(scores="any")))
-            .option("checkpointLocation", str(output / "checkpoint"))
+            calibrated(files.parquet(str(data)), Settings(scores="any"))
+            .writeStream.foreachBatch(write)
+            .option("checkpointLocation", str(Path(folder, "checkpoint")))
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
-        for one in query.recentProgress:
-            print(one.numInputRows, one.durationMs, file=sys.stderr)
-        made = pq.read_table(output / "predictions")
-        count = len([*(output / "predictions").glob("*.parquet")])
+        made = ds.dataset(output).to_table(filter=ds.field("kind") == "prediction")
         labels = max(made.column("n_labels").to_pylist())
+        count = len([*output.iterdir()])
         print(f"{count} micro-batches, {len(made):,} predictions, the last with {labels:,} labels")
-    session.stop()
+    spark.stop()
 
 
 if __name__ == "__main__":

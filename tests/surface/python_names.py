@@ -19,7 +19,6 @@ MODULES = [
     "abers",
     *(f"abers.{one}" for one in abers.__all__ if isinstance(getattr(abers, one), ModuleType)),
     # Modules that docs/api documents apart from their packages.
-    *("abers.engines.dask", "abers.engines.ray", "abers.engines.spark"),
     "abers.exceptions",
     "abers.learners.gaussian",
     "abers.learners.river_adapters",

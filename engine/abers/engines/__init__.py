@@ -1,6 +1,7 @@
-"""A history of thousands of models on Dask, Ray and Spark."""
+"""Models on engines such as Spark, Flink, Dask and Ray: streams, and long histories."""
 
 from abers.engines.history import process_history
-from abers.engines.part_files import HistoryTotals
+from abers.engines.keyed_model import KeyedModel, KeyedState
+from abers.engines.one_table import one_table, table_schema
 
-__all__ = ["HistoryTotals", "process_history"]
+__all__ = ["KeyedModel", "KeyedState", "one_table", "process_history", "table_schema"]

@@ -1,4 +1,4 @@
-"""Outputs of a history of many models, each in the order of its time: what all engines share."""
+"""Outputs of a history of many models, each in the order of its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from abers.engines.model_stream import ModelStream
 from abers.exceptions import RecordError
 from abers.stream.arrow_fields import models_and_times
 from abers.stream.arrow_tables import ArrowOutputs
-from abers.stream.columns import Events
 from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,15 +22,9 @@ if TYPE_CHECKING:
     from abers.stream.arrow_fields import FieldNames
     from abers.stream.column_types import Column
 
-__all__ = [
-    "CHUNK_ROWS",
-    "chunks",
-    "grouped_rows",
-    "process_history",
-    "require_fields",
-]
+__all__ = ["process_history"]
 
-CHUNK_ROWS = 1 << 19
+_CHUNK_ROWS = 1 << 19
 """Rows that are grouped by model at once: some 50 MB, and thousands of rows for each of 100 models.
 A batch of fewer rows of a model takes longer for each."""
 
@@ -43,7 +36,7 @@ def process_history(  # noqa: PLR0913 - two inputs, and options
     *,
     outcomes: bool = True,
     consecutive: bool = False,
-    chunk_rows: int = CHUNK_ROWS,
+    chunk_rows: int = _CHUNK_ROWS,
 ) -> Iterator[ArrowOutputs]:
     """Yield the outputs of a history of some models.
 
@@ -91,13 +84,13 @@ def process_history(  # noqa: PLR0913 - two inputs, and options
     settings = settings or Settings()
     streams: dict[str, ModelStream] = {}
     ended: set[str] = set()
-    following = chunks(batches, chunk_rows)
+    following = _chunks(batches, chunk_rows)
     table = next(following, None)
     while table is not None:
         later = next(following, None)
         found: list[ArrowOutputs] = []
         models, _ = models_and_times(table, fields)
-        for model, rows in grouped_rows(table, models):
+        for model, rows in _grouped_rows(table, models):
             last = later is None or (consecutive and model != models[-1])
             if model in ended:
                 msg = f"model {model!r} comes back after other models; sort by model, then by time"
@@ -116,12 +109,7 @@ def process_history(  # noqa: PLR0913 - two inputs, and options
         yield _joined(last)
 
 
-def require_fields(schema: pa.Schema, fields: FieldNames | None) -> None:
-    """Raise a ParameterError if a table of this schema cannot be meant, as `Events.from_arrow`."""
-    Events.from_arrow(schema.empty_table(), fields)
-
-
-def chunks(batches: Iterable[pa.RecordBatch | pa.Table], rows: int) -> Iterator[pa.Table]:
+def _chunks(batches: Iterable[pa.RecordBatch | pa.Table], rows: int) -> Iterator[pa.Table]:
     """Join batches to tables of at least so many rows, but for the last; none is empty."""
     arrow = require_pyarrow()
     waiting: list[Any] = []
@@ -135,7 +123,7 @@ def chunks(batches: Iterable[pa.RecordBatch | pa.Table], rows: int) -> Iterator[
         yield arrow.concat_tables(waiting)
 
 
-def grouped_rows(table: pa.Table, keys: Column | Sequence[Any]) -> Iterator[tuple[Any, pa.Table]]:
+def _grouped_rows(table: pa.Table, keys: Column | Sequence[Any]) -> Iterator[tuple[Any, pa.Table]]:
     """Yield each key of a table with its rows, in their order."""
     values = keys.tolist() if isinstance(keys, np.ndarray) else keys
     numbers = {key: number for number, key in enumerate(dict.fromkeys(values))}

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from abers.stream import Events, Processor, Settings
@@ -51,18 +53,6 @@ def unlabelled(table: pa.Table, since: int) -> pa.Table:
     return table.filter(pa.array(~(known & late)))
 
 
-def beside(table: pa.Table) -> pa.Table:
-    """Return observations of a history with their labels and the times of these next to them."""
-    rows = table.to_pylist()
-    labels = {row["id"]: row for row in rows if row["label"] is not None}
-    found = [row for row in rows if row["label"] is None]
-    for row in found:
-        label = labels.get(row["id"])
-        row["label"], row["label_time"] = (label["label"], label["time"]) if label else (None, None)
-    fields = [*table.schema, pa.field("label_time", pa.int64())]
-    return pa.Table.from_pylist(found, pa.schema(fields))
-
-
 def write_files(table: pa.Table, folder: Path, files: int) -> None:
     """Write a history in files that follow each other in time."""
     folder.mkdir()
@@ -97,9 +87,16 @@ def add_rows(found: dict[str, list[Any]], rows: Iterable[dict[str, Any]]) -> Non
 
 
 def read_result(folder: Path) -> dict[str, dict[str, list[Any]]]:
-    """Return the rows of a result in files, by kind and model."""
+    """Return the rows of a result in files, by kind and model; those of a model are sorted."""
+    table = ds.dataset(folder, format="parquet").to_table()
+    empty = Processor().process_batch(Events.of([])).to_arrow()
     found: dict[str, dict[str, list[Any]]] = {kind: {} for kind in KINDS}
-    for kind in KINDS:
-        for path in sorted((folder / kind).glob("*.parquet")):
-            add_rows(found[kind], pq.read_table(path).to_pylist())
-    return found
+    for kind, columns in empty._asdict().items():
+        rows = table.filter(pc.equal(table.column("kind"), kind.removesuffix("s")))
+        add_rows(found[kind], rows.select(columns.schema.names).to_pylist())
+    return in_order(found)
+
+
+def in_order(found: dict[str, dict[str, list[Any]]]) -> dict[str, dict[str, list[Any]]]:
+    """Return rows sorted within each model: an engine has no order."""
+    return {kind: {name: sorted(rows) for name, rows in one.items()} for kind, one in found.items()}
