@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from abers_connectors.cli.options import declared_option
+from abers_connectors.cli.options import declared_option, whole_number
 from abers_connectors.exit_codes import CONFIG, sentences, show
 
 __all__ = ["serve"]
@@ -21,10 +21,10 @@ def serve(
     data: Annotated[str | None, declared_option("--data", more="Default: abers-state.")] = None,
     host: Annotated[str | None, declared_option("--host", more="Default: 127.0.0.1.")] = None,
     port: Annotated[
-        int | None, declared_option("--port", more="Default: 8090.", min=0, max=65535)
+        int | None, declared_option("--port", more="Default: 8090.", parser=whole_number(0, 65_535))
     ] = None,
 ) -> None:
-    """Serve predictions over HTTP, and learn the labels that come later.
+    """Serve predictions over HTTP, and learn labels that come.
 
     What is answered is on disk: a crash loses nothing, and a request may be sent again. Without
     CONFIG scores are probabilities of two classes.

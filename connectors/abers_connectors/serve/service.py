@@ -80,7 +80,6 @@ class _ServedState:
     def ready(self, durable: DurableProcessor, webhook: Webhook | None) -> ServedTask:
         """Show that the state is restored, and watch for alarms if they go to a webhook."""
         with durable.reading() as processor:
-            processor.front = "toml"  # no flag says how rows are read
             self._watch = None if webhook is None else AlarmWatch(processor, webhook.post)
             task = ServedTask(processor)
             self.status.restored(task)
@@ -164,6 +163,7 @@ def _durable(config: Config, section: ServeSection) -> DurableProcessor:
         learner=learner,
         trusted_types=None if learner is None else [],
         answers=True,
+        front="toml",  # no flag says how rows are read
     )
 
 

@@ -16,14 +16,23 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from abers.exceptions import StateError
+from abers.exceptions import ParameterError, StateError
 from abers.serialization import REMEDY
 from abers.stream.journal import JournalEntry  # noqa: TC001 - msgspec reads it
+from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["START", "Frames", "JournalFrame", "file_head", "frame", "require_head"]
+__all__ = [
+    "START",
+    "Frames",
+    "JournalFrame",
+    "file_head",
+    "frame",
+    "require_encodable",
+    "require_head",
+]
 
 _MAGIC = b"abersDJ\x01"  # the last byte is the version
 _FILE_HEAD = struct.Struct("<8sQI")  # magic, number of the frames before, checksum of both
@@ -51,6 +60,15 @@ def frame(entry: JournalEntry, position: Any) -> bytes:  # noqa: ANN401 - of the
     body = _encode(JournalFrame(entry, position))
     head = _HEAD.pack(_MARK, len(body), zlib.crc32(body), 0)[:_CHECKED]
     return head + zlib.crc32(head).to_bytes(4, "little") + body
+
+
+def require_encodable(position: Any) -> None:  # noqa: ANN401 - of the caller
+    """Raise a ParameterError if a position cannot be saved."""
+    try:
+        _encode(position)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        msg = f"position {shown(position)} cannot be saved ({error}); give what JSON can hold"
+        raise ParameterError(msg) from None
 
 
 def file_head(number: int) -> bytes:

@@ -10,21 +10,18 @@ from itertools import chain, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import msgspec
-
 from abers.exceptions import DurabilityError, ParameterError
 from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers.stream.columns import Events, as_events, require_events
 from abers.stream.durable.answers import AnswerMemory
 from abers.stream.durable.folder import StateFolder
-from abers.stream.durable.frames import START, file_head, frame
+from abers.stream.durable.frames import START, file_head, frame, require_encodable
 from abers.stream.durable.group_commit import GroupCommit
 from abers.stream.durable.journal_file import JournalFile
 from abers.stream.durable.restore import RestoreOptions, restored
 from abers.stream.durable.shares import shares, together
 from abers.stream.events import Observation
 from abers.stream.journal import encoded_extra
-from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     from abers.stream.background_snapshot import SnapshotResult
     from abers.stream.durable.answers import EventAnswer
     from abers.stream.events import Event
+    from abers.stream.option import Front
     from abers.stream.outputs import Outputs
     from abers.stream.processor import Processor
     from abers.stream.settings import Settings
@@ -78,6 +76,8 @@ class DurableProcessor:
     answers
         Whether predictions are kept for `answer`, as long as their ids are known: while an
         observation waits, and `dedup_ttl` longer. The limit `max_bytes` counts them, too.
+    front
+        As of `abers.stream.Processor`.
 
     Raises
     ------
@@ -130,6 +130,7 @@ class DurableProcessor:
         trusted_types: Sequence[str] | None = None,
         journal_bytes: int = _JOURNAL_BYTES,
         answers: bool = False,
+        front: Front = "python",
     ) -> None:
         self._key, self._journal_bytes = key, journal_bytes
         self._folder = StateFolder(path)
@@ -143,6 +144,7 @@ class DurableProcessor:
             self._lock = self._folder.lock()
             stack.callback(os.close, self._lock)
             options = RestoreOptions.of(settings, learner, key, trusted_types, answers=answers)
+            options = options._replace(front=front)
             try:
                 self._restore(options)
             except OSError as error:
@@ -192,7 +194,7 @@ class DurableProcessor:
         events back. See `process` for parameters and errors; the future has a DurabilityError.
         """
         batch = self._batch(events)
-        _require_encodable(position)
+        require_encodable(position)
         return self._submitted(_WaitingEvents(batch, position))
 
     def answer(
@@ -210,7 +212,7 @@ class DurableProcessor:
             msg = "answers are not kept; make the processor with answers=True"
             raise ParameterError(msg)
         batch = self._batch(events)
-        _require_encodable(position)
+        require_encodable(position)
         return self._submitted(_WaitingEvents(batch, position, answered=True))
 
     def _submitted(self, request: _WaitingEvents) -> Future[Any]:
@@ -387,11 +389,3 @@ def _parted(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 def _end(begun: bytes) -> int:
     return _LENGTH + int.from_bytes(begun[:_LENGTH], "little")
-
-
-def _require_encodable(position: Any) -> None:  # noqa: ANN401
-    try:
-        msgspec.msgpack.encode(position)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        msg = f"position {shown(position)} cannot be saved ({error}); give what JSON can hold"
-        raise ParameterError(msg) from None

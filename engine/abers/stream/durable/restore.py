@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.stream.durable.answers import AnswerMemory
     from abers.stream.durable.folder import StateFolder
+    from abers.stream.option import Front
 
 __all__ = ["RestoreOptions", "read_on", "restored"]
 
@@ -29,6 +30,7 @@ class RestoreOptions(NamedTuple):
     learner: Learner | None
     key: bytes | None
     trusted_types: Sequence[str] | None
+    front: Front = "python"
 
     @classmethod
     def of(
@@ -47,7 +49,12 @@ class RestoreOptions(NamedTuple):
 
     def new(self) -> Processor:
         """Return a processor that took no events."""
-        return Processor(self.settings, learner=self.learner, trusted_types=self.trusted_types)
+        return Processor(
+            self.settings,
+            learner=self.learner,
+            trusted_types=self.trusted_types,
+            front=self.front,
+        )
 
     def restore(self, blob: bytes) -> Processor:
         """Return the processor of a snapshot."""
@@ -57,6 +64,7 @@ class RestoreOptions(NamedTuple):
             key=self.key,
             learner=self.learner,
             trusted_types=self.trusted_types,
+            front=self.front,
         )
 
 
