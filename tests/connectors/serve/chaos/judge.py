@@ -46,7 +46,8 @@ class CheckResult(NamedTuple):
 
 def followed(state: Path, config: Path) -> Processor:
     """Return the processor that a reader of the folder of a server has."""
-    return Follower(state, load(str(config), flags={"serve": {}}).settings()).processor
+    settings = load(str(config), flags={"serve": {}}).settings()
+    return Follower(state, settings, answers=True).processor
 
 
 def judge(state: Path, kept: Path, config: Path, ledger: Ledger) -> CheckResult:
