@@ -166,6 +166,7 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
         (["replay", "short.csv"], 1, r"1 of the header's 2 fields; short.csv line 2; complete"),
         (["replay", "empty.csv"], 1, r"empty.csv has no observation; it needs a row"),
         (["replay", "header.csv"], 1, r"header.csv has no observation; it needs a row"),
+        (["replay", "scores.csv", "--labels"], 2, r"requires an argument; see abers replay --help"),
         (["replay", "scores.csv", "--labels", "empty.csv"], 1, r"empty.csv has no label; it needs"),
         (
             ["replay", "empty.csv", "--labels", "scores.csv"],
