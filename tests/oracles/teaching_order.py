@@ -279,7 +279,7 @@ class TeachingByAge:
         del label
         self._held = sorted([*self._held, (self._times.pop(number), number)])
         due = self.advance(self._clock)
-        if len(self._held) > self._most:
+        while len(self._held) > self._most:
             due.append(self._held.pop(0)[1])
         return due
 

@@ -112,7 +112,8 @@ class CommandGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except TyperException as error:
-            error.show = partial(_show, error)  # type: ignore[attr-defined]
+            command = " ".join(filter(None, (ctx.command_path, ctx.invoked_subcommand)))
+            error.show = partial(_show, error, command)  # type: ignore[attr-defined]
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
@@ -128,7 +129,7 @@ class CommandGroup(TyperGroup):
         return found
 
 
-def _show(error: Any) -> None:  # noqa: ANN401 - typer's own click
+def _show(error: Any, command: str) -> None:  # noqa: ANN401 - typer's own click
     """Print what is wrong with the words of a command, what to do, and where more is said."""
     if error.ctx is not None and error.format_message() == error.ctx.get_help():
         typer.echo(error.format_message(), err=True)  # `abers state` without a command of it
@@ -138,7 +139,7 @@ def _show(error: Any) -> None:  # noqa: ANN401 - typer's own click
     meant = (
         f"did you mean {near.removesuffix(')').replace(', ', ' or ')}?" if near else _guess(what)
     )
-    command = "abers" if error.ctx is None else error.ctx.command_path
+    command = command if error.ctx is None else error.ctx.command_path
     show_error("; ".join(filter(None, (what, meant, f"see {command} --help"))))
 
 

@@ -189,10 +189,18 @@ def _fields_of(options: ReplayOptions, file: str) -> Sequence[str] | None:
     if not isinstance(source, HasFields) or not is_rereadable(file):
         return None
     if (known := source.first_fields()) is None:
-        needs = "a row for each, with a score and a label"
-        msg = f"{file} has no observation; it needs {needs}"
+        msg = f"{file} has no {_needed(options, file)}"
         raise RecordError(msg)
     return known
+
+
+def _needed(options: ReplayOptions, file: str) -> str:
+    """Return what an empty file lacks."""
+    if options.labels is None:
+        return "observation; it needs a row for each, with a score and a label"
+    if file == options.labels:
+        return "label; it needs a row for each, with the id of its observation"
+    return "observation; it needs a row for each, with an id and a score"
 
 
 def _ids(

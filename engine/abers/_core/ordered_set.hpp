@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "arithmetic.hpp"
+#include "forgetting.hpp"
 #include "lanes.hpp"
 #include "model.hpp"
 #include "teaching_by_age.hpp"
@@ -86,14 +87,21 @@ class OrderedSet {
   const Sets& sets() const { return sets_; }
   const Held& held() const { return held_; }
   const Teaching& order() const { return order_; }
-  std::int64_t total() const { return sets_.total() + held_weight_; }
+  std::int64_t total() const {
+    const std::int64_t taught = sets_.total();
+    return held_weight_ < kLimit - taught ? taught + held_weight_ : kLimit;
+  }
 
   Lesson lesson(const ModelStep& step, Kept kept) const {
     return {sets_.given(step), static_cast<std::uint32_t>(step.label), step.weight, step.time,
             std::move(kept)};
   }
 
-  bool takes(const ModelStep& step) const { return sets_.takes(step, step.weight + held_weight_); }
+  // What waits weighs at most what a set may, also where it is too late to be learned.
+  bool takes(const ModelStep& step) const {
+    return step.weight <= sets_.sets().front()->limit() - held_weight_ &&
+           sets_.takes(step, step.weight + held_weight_);
+  }
 
   // Teaches the sets alone, at once.
   void learn(const ModelStep& step) { sets_.learn(lesson(step, {})); }

@@ -14,6 +14,7 @@
 
 #include "ordered_set.hpp"
 #include "saved_bytes.hpp"
+#include "set_codec.hpp"
 
 namespace abers {
 
@@ -52,6 +53,8 @@ void load_order(OrderedSet<Sets, Kept>& learner, std::string_view bytes,
       order);
   auto next = holding.begin();
   typename OrderedSet<Sets, Kept>::Held held;
+  const auto set = learner.sets().sets().front();
+  std::int64_t room = set->limit();
   while (!reader.done()) {
     const auto number = reader.take<std::int64_t>();
     auto lesson = blank;
@@ -62,8 +65,11 @@ void load_order(OrderedSet<Sets, Kept>& learner, std::string_view bytes,
     for (double& one : lesson.kept) one = reader.take<double>();
     const bool finite =
         std::ranges::all_of(lesson.given, [](double score) { return std::isfinite(score); });
-    require_saved(finite && lesson.label < learner.sets().classes() && lesson.weight > 0, "labels");
+    require_saved(finite && lesson.label < learner.sets().classes(), "labels");
     require_saved(learner.sets().may_give(lesson.given), "labels");
+    require_saved(0 < lesson.weight && lesson.weight <= room, "weights of labels");
+    require_saved(set_codec::sound_time(*set, lesson.time), "times of labels");
+    room -= lesson.weight;
     require_saved(next != holding.end() && *next == number, "labels");
     ++next;
     check(lesson.kept);

@@ -173,26 +173,30 @@ inline void fill_groups(CalibrationSet& set, const Header& header, const std::ve
   set.load_groups(groups.size(), [&](std::size_t i) { return groups[i]; }, size);
 }
 
+// Whether a set resolves the time of an observation.
+inline bool sound_time(const CalibrationSet& set, double time) {
+  if (set.lifetime() == 0) return true;
+  if (set.half_life() > 0) return std::abs(time) / set.half_life() <= kMostHalfLives;
+  return std::isfinite(time);
+}
+
 inline void fill_observations(CalibrationSet& set, const Header& header,
                               const std::vector<Column>& all) {
   const bool aging = set.lifetime() > 0;
   Units weights(set.limit(), header.unit != 0);
   std::vector<Observation> found(all[0].count);
-  double furthest = 0.0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const std::uint64_t label = all[1].whole(i);
     found[i] = {aging ? all[3].real(i) : std::nan(""), all[0].real(i), weights.take(all[2], i),
                 static_cast<std::int32_t>(label)};
     require_saved(std::isfinite(found[i].score) && label <= 1, "scores or labels");
     require_saved(found[i].weight > 0, "weights");
-    require_saved(!aging || std::isfinite(found[i].time), "times");
-    furthest = std::max(furthest, std::abs(found[i].time));
+    require_saved(sound_time(set, found[i].time), "times");
   }
   if (!aging) {
     require_saved(found.size() <= set.window(), "window");
   } else if (!found.empty()) {
     require_saved(found.front().time >= found.back().time - set.lifetime(), "times");
-    require_saved(set.half_life() == 0 || furthest / set.half_life() <= kMostHalfLives, "times");
   }
   set.load_observations(std::move(found), static_cast<std::int64_t>(header.late));
 }

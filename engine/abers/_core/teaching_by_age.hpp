@@ -52,7 +52,7 @@ class TeachingByAge {
       make_room(held_, 1);
       held_.push_back({rows_[at].time, number});
       std::push_heap(held_.begin(), held_.end(), std::greater<>());
-      if (held_.size() > most_) teach_earliest(due);
+      while (held_.size() > most_) teach_earliest(due);
     }
     end(at);
     return true;
