@@ -89,7 +89,7 @@ def test_the_table_says_what_each_worker_did(invoke: Invoke, tmp_path: Path) -> 
         (["in.csv", "--speed", "10x"], "--speed does not go with --workers: no process has all"),
         (["in.csv", "--live"], "--live does not go with --workers: no process has all models"),
         (["pipe.csv"], "--workers reads the stream again if a worker"),
-        (["in.csv", "--workers", "0"], "'--workers': Input should be greater than or equal to 1"),
+        (["in.csv", "--workers", "0"], "--workers: '0' is not a whole number from 1 to 256"),
     ],
     ids=["speed", "live", "pipe", "none"],
 )
