@@ -613,6 +613,24 @@ def test_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("input.observations", "input.observations"),
+        ("input.fields.score", "input.fields"),
+        ("output.predictions", "output"),
+        ("state.path", "state.path"),
+    ],
+)
+def test_what_a_server_has_not(key: str, path: str) -> None:
+    """A key that only files have is refused with a section [serve]."""
+    with pytest.raises(ConfigError) as error:
+        load(flags={"serve": {}, key: "x"}, environ={})
+    (line,) = error.value.problems
+    says = f"{path}: has no effect in a server, with a section [serve]; remove it"
+    assert line == f"command line: {says}"
+
+
+@pytest.mark.parametrize(
     ("text", "path"),
     [
         ("http.port = 80", "http"),
