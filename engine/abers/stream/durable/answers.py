@@ -79,14 +79,15 @@ class EventAnswer(msgspec.Struct, frozen=True, gc=False):
 _LEARNED, _LATE, _WAITING = EventAnswer("learned"), EventAnswer("late"), EventAnswer("waiting")
 _DUPLICATE, _CONFLICT = EventAnswer("duplicate"), EventAnswer("conflict")
 _NOTHING = (None, None)
+_UNSCORED = ("bad-score", "learner-failed")  # by the learner
 
 
 class AnswerMemory:
     """The predictions and labels of all ids that a processor knows.
 
     A processor forgets an id `dedup_ttl` after it is finished, or to stay within its limits. It
-    says of each event whether its id is known, so the answer of a forgotten id is never read: it is
-    replaced if the id comes again, and goes before a quarter of all are of forgotten ids.
+    says of each event that it takes whether its id is known, so the answer of a forgotten id is not
+    read then: it is replaced if the id comes again, and goes before a quarter of all are such.
 
     Examples
     --------
@@ -124,7 +125,7 @@ class AnswerMemory:
                 known[key] = (known[key][0], _value(event))
                 found.append(_LATE if row in rows.late else _LEARNED)
             elif (letter := rows.refused.get(row)) is not None:
-                found.append(EventAnswer("refused", dead_letter=letter))
+                found.append(self._refused(event, letter))
             elif type(event) is Observation:
                 text = known[key][0]
                 found.append(EventAnswer("forgotten" if text is None else "known", text))
@@ -173,6 +174,18 @@ class AnswerMemory:
             msg = f"{name} is garbled ({error}); {REMEDY}"
             raise StateError(msg) from None
         self._known = {(model, id_): (encoded, label) for model, id_, encoded, label in rows}
+
+    def _refused(self, event: Event, letter: DeadLetter) -> EventAnswer:
+        """Return the answer to an event that is refused.
+
+        A learner scores an observation that comes again, too: that it cannot any more is no reason
+        to refuse what it could.
+        """
+        if letter.reason in _UNSCORED and type(event) is Observation and event.x is not None:
+            text = self._known.get((event.model, event.id), _NOTHING)[0]
+            if text is not None:
+                return EventAnswer("known", text)
+        return EventAnswer("refused", dead_letter=letter)
 
     def _of_label(self, key: _Key, value: Any, what: int) -> EventAnswer:  # noqa: ANN401
         """Return the answer to a label that settled nothing."""

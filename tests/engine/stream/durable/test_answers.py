@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -139,7 +139,8 @@ def test_answers_do_not_depend_on_what_waits_together(name: str) -> None:
     events = [drawn(chance, chance.randrange(9), 2 * time) for time in range(600)]
     found: list[list[EventAnswer]] = []
     for most in (1, 7, 90):
-        processor, answers, made = Processor(LIMITS[name]), AnswerMemory(), []
+        processor, answers = Processor(LIMITS[name]), AnswerMemory()
+        made: list[EventAnswer] = []
         answers.adjust(processor)
         while len(made) < len(events):
             group = events[len(made) :][: chance.randint(1, most)]
@@ -155,9 +156,37 @@ def test_a_retired_model(tmp_path: Path) -> None:
     with DurableProcessor(tmp_path, settings, answers=True) as durable:
         ask(durable, obs("a", model="old"), lab("a", model="old"), lab("b", model="old"))
         ask(durable, *(obs(f"{n}", n, model="busy") for n in range(200)))
-        again = [lab("a", 201, 0, model="old"), lab("a", 201, model="old")]
+        again: list[Event] = [lab("a", 201, 0, model="old"), lab("a", 201, model="old")]
         again += [obs("a", 201, model="old"), lab("b", 201, 0, model="old")]
         assert statuses(ask(durable, *again)) == ["waiting", "conflict", "predicted", "waiting"]
+
+
+class Tired:
+    """A learner that scores once."""
+
+    def __init__(self) -> None:
+        self.scored = False
+
+    def score(self, x: dict[Any, Any]) -> float:
+        """Return the score of features, or fail."""
+        if self.scored:
+            msg = f"too tired for {x}"
+            raise RuntimeError(msg)
+        self.scored = True
+        return 0.5
+
+    def learn(self, x: dict[Any, Any], value: float) -> None:
+        """Learn nothing."""
+
+
+def test_a_learner_that_fails_when_a_request_is_repeated() -> None:
+    """An id keeps its prediction, whether or not the learner could score it again."""
+    processor, answers = Processor(Settings(), learner=Tired()), AnswerMemory()
+    answers.adjust(processor)
+    events: list[Event] = [obs(name, score=None, x={"n": 1}) for name in ("a", "a", "b")]
+    first, again, other = answers.take(events, processor.process_logged(events)[0], processor)
+    assert statuses([first, again, other]) == ["predicted", "known", "refused"]
+    assert again.prediction == first.prediction
 
 
 def test_answers_count_as_bytes() -> None:
