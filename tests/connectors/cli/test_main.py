@@ -153,7 +153,11 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
         (["replay", "a.toml", "--from", "score.csv"], 2, r"--from: .*; did you mean scores.csv\?"),
         (["report", "scores.csv", "-o", "a.pdf"], 2, r"--output a.pdf: name a file that ends in"),
         (["serve", "--data", "scores.csv"], 78, r"--data scores.csv: is not a folder; name"),
-        (["serve", "--port", "99999"], 2, r"--port: '99999' is not a whole number from 0 to 65,535"),
+        (
+            ["serve", "--port", "99999"],
+            2,
+            r"--port: '99999' is not a whole number from 0 to 65,535",
+        ),
         (["replay", "scores.csv", "-o", "no/out.jsonl"], 2, r"no directory .*/no; create it first"),
         (["replay", "gone.csv"], 2, r"gone.csv: is a link to a missing file; remove it"),
         (["replay", "nan.csv"], 1, r"score 'nan' is not a finite number; nan.csv line 3; drop"),

@@ -162,6 +162,8 @@ def test_a_service_has_no_files() -> None:
     """Reading the files of a service is an error, because it has none."""
     with pytest.raises(ConfigError, match=r"kafka: these are topics, not files"):
         open_inputs(loaded())
+    with pytest.raises(ConfigError, match=r"serve: .* without inputs; run `abers serve` with it"):
+        open_inputs(load(flags={"serve": {}}, environ={}))
 
 
 # What it means
