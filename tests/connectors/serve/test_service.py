@@ -178,7 +178,8 @@ def test_what_can_be_read(server: Running) -> None:
     assert "404" in paths["/v1/models/{model}/verdict"]["get"]["responses"]
     for path in (path for path, by_method in paths.items() if "post" in by_method):
         described = paths[path]["post"]["responses"]
-        asked = ((b"{", JSON), (b"[]", {}), (b"[]", {**JSON, "host": "evil.example"}))
+        evil = {**JSON, "host": "evil.example"}
+        asked: list[tuple[bytes, dict[str, str]]] = [(b"{", JSON), (b"[]", {}), (b"[]", evil)]
         statuses = {f"{server.ask(path, *given).status}" for given in asked}
         assert statuses == {"400", "415", "403"} <= {*described}
     counted = b'abers_records_total{application="serve",input="labels",process="0"} 0.0'
