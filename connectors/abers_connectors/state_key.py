@@ -25,7 +25,7 @@ SEALED = (
     f"the saved state of a learner needs a secret key; set {NAME} in the environment, or "
     "state.key_file (`abers state new-key` creates one)"
 )
-"""The error if a learner whose state is always saved has no key."""
+"""The error if a learner has no key, and its state is always saved."""
 KEYLESS = f"{SEALED}, or remove state.path"
 """The error if a learner with saved state has no key."""
 

@@ -87,7 +87,7 @@ class AnswerMemory:
 
     A processor forgets an id `dedup_ttl` after it is finished, or to stay within its limits. It
     says of each event that it takes whether its id is known, so the answer of a forgotten id is not
-    read then: it is replaced if the id comes again, and goes before a quarter of all are such.
+    read then: it is replaced if the id comes again, and goes before a quarter of all are so.
 
     Examples
     --------
