@@ -16,12 +16,18 @@ from abers_connectors.kafka.login import login_problem
 from abers_connectors.kafka.requirements import missing_requirements
 from abers_connectors.replay.file_checks import file_problems, state_problems, unreadable
 from abers_connectors.schemas.registry_login import login_header
+from abers_connectors.serve.tokens import ServeTokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from abers_connectors.config.model import Config
-    from abers_connectors.config.sections import HttpSection, SchemaRegistrySection, SecuritySection
+    from abers_connectors.config.sections import (
+        HttpSection,
+        SchemaRegistrySection,
+        SecuritySection,
+        ServeSection,
+    )
 
 __all__ = ["require_ready", "run_problems"]
 
@@ -41,13 +47,26 @@ def run_problems(
     """
     if (problem := lacking()) is not None:
         yield problem
-    if config.kafka is None:
+    if config.serve is not None:
+        yield from _server_problems(config.http, config.serve, environ)
+    elif config.kafka is None:
         yield from file_problems(config, name)
     else:
         yield from _service_problems(config, config.kafka.security, environ)
     if config.http.enabled:
         yield from _certificate_problems(config.http)
     yield from state_problems(config, environ)
+
+
+def _server_problems(
+    http: HttpSection, serve: ServeSection, environ: Mapping[str, str]
+) -> Iterator[str]:
+    if serve.learner is not None and (problem := unreadable(serve.learner)):
+        yield f"serve.learner: {problem}"
+    try:
+        ServeTokens(http, environ)
+    except ConfigError as error:
+        yield from error.problems
 
 
 def _service_problems(

@@ -18,13 +18,15 @@ from abers_connectors.secret import read_secret
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["KEYLESS", "NAME", "new_key", "read_key", "state_key"]
+__all__ = ["KEYLESS", "NAME", "SEALED", "new_key", "read_key", "state_key"]
 
 NAME = "ABERS_STATE_KEY"
-KEYLESS = (
+SEALED = (
     f"the saved state of a learner needs a secret key; set {NAME} in the environment, or "
-    "state.key_file (`abers state new-key` creates one), or remove state.path"
+    "state.key_file (`abers state new-key` creates one)"
 )
+"""The error if a learner has no key, and its state is always saved."""
+KEYLESS = f"{SEALED}, or remove state.path"
 """The error if a learner with saved state has no key."""
 
 _KEY = "state.key_file"

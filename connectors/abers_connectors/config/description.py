@@ -15,7 +15,13 @@ from abers.stream.fields import ROW, constant
 from abers.stream.setting_rules import usual_calibrator
 from abers_connectors.config.options import options
 from abers_connectors.config.phrases import Line, Meaning
-from abers_connectors.config.service_description import service_lines, topic_inputs, topic_outputs
+from abers_connectors.config.serve_description import NOT_SERVED, request_lines
+from abers_connectors.config.service_description import (
+    pages,
+    service_lines,
+    topic_inputs,
+    topic_outputs,
+)
 from abers_connectors.config.units import counted, duration
 from abers_connectors.files.formats import STANDARD
 
@@ -43,15 +49,22 @@ _OF_TASK = ("task.", "calibrator.", "learner.")
 def described(config: Config) -> dict[str, list[Line]]:
     """Return the lines on each part of a configuration, by the name of the part."""
     kafka, settings = config.kafka, config.settings()
-    inputs = _file_inputs(config) if kafka is None else topic_inputs(config, kafka)
-    outputs = _file_outputs(config) if kafka is None else topic_outputs(config, kafka)
-    return {
-        "Task": [Line((*_task(settings), *_scores(config)))],
-        "Reads": [*inputs, *_fields(config), *_label_fields(config)],
-        "Writes": [Line(tuple(outputs))],
+    task = {"Task": [Line((*_task(settings), *_scores(config)))]}
+    calibrates = {
         "Calibrates": [Line(tuple(_calibrates(settings)))],
         "Waits": [Line(tuple(_waits(settings)))],
         "Watches": [Line((*_watches(settings), *_alarms(config)))],
+    }
+    if config.serve is not None:
+        read = request_lines(config, config.serve, _label(config, "label"))
+        return {**task, **read, **calibrates, "Serves": [Line((pages(config.http),))]}
+    inputs = _file_inputs(config) if kafka is None else topic_inputs(config, kafka)
+    outputs = _file_outputs(config) if kafka is None else topic_outputs(config, kafka)
+    return {
+        **task,
+        "Reads": [*inputs, *_fields(config), *_label_fields(config)],
+        "Writes": [Line(tuple(outputs))],
+        **calibrates,
         **({} if kafka is None else service_lines(config, kafka)),
     }
 
@@ -71,9 +84,11 @@ def other_values(config: Config, meaning: Mapping[str, list[Line]]) -> Iterator[
     lines = (one for of_part in meaning.values() for one in of_part)
     stated = {key for one in lines for phrase in one.phrases for key in phrase.keys}
     usual = usual_keys(config)
+    of_files = () if config.kafka is not None else _OF_TOPICS
+    unused = of_files if config.serve is None else NOT_SERVED
     for key, value in config.values().items():
         option = options()[key]
-        if key in stated or (config.kafka is None and key.startswith(_OF_TOPICS)):
+        if key in stated or key.startswith(unused):
             continue
         limit = option.kind in {int, float} and not key.startswith(_OF_TASK)
         if limit or key not in usual:
@@ -103,6 +118,8 @@ def _scores(config: Config) -> Iterator[Meaning]:
         yield Meaning("read in per cent", ("input.percent",))
     if settings.learner is not None:
         yield Meaning(f"made by the learner {settings.learner}", ("learner.name",))
+    elif config.serve is not None and (file := config.serve.learner) is not None:
+        yield Meaning(f"made by the learner in {file}", ("serve.learner",))
 
 
 def _calibrates(settings: Settings) -> Iterator[Meaning]:

@@ -29,7 +29,10 @@ _REMOVED = {
     "input.delay": "labels in topics are records, so remove it",
     "input.delimiter": "no topic has CSV, so remove it",
 }
-_NOT_SERVED = ("state.path",)
+_NOT_SERVED = (
+    *("input.observations", "input.labels", "input.fields", "input.label_fields", "input.delay"),
+    *("output", "state.path"),
+)
 _TOPICS_ONLY = ("state.shared", "state.retain", "http", "telemetry")
 _TOPIC_KEYS = ("observations", "labels", "predictions", "outcomes", "dead_letters", "alerts")
 _RECORD = re.compile(r"record:(?:key|timestamp|header:.+)")

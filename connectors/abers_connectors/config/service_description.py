@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from abers_connectors.config import sections
     from abers_connectors.config.model import Config
 
-__all__ = ["service_lines", "topic_inputs", "topic_outputs"]
+__all__ = ["pages", "service_lines", "topic_inputs", "topic_outputs"]
 
 _STARTS = {"earliest": "at the earliest records", "latest": "at new records"}
 _LOST = {
@@ -81,7 +81,7 @@ def service_lines(config: Config, kafka: sections.KafkaSection) -> dict[str, lis
     starts = Line((*_starts(kafka), lost))
     return {
         "Runs": [Line(runs), starts, Line((_state(config.state),))],
-        "Serves": [Line((_http(config.http), *_telemetry(config)))],
+        "Serves": [Line((pages(config.http), *_telemetry(config)))],
     }
 
 
@@ -153,7 +153,8 @@ def _state(state: sections.StateSection) -> Meaning:
     )
 
 
-def _http(http: sections.HttpSection) -> Meaning:
+def pages(http: sections.HttpSection) -> Meaning:
+    """Return what a service shows, and where."""
     if not http.enabled:
         return Meaning("neither page nor metrics", ("http.enabled",))
     host = f"[{http.host}]" if ":" in http.host else http.host

@@ -1,4 +1,4 @@
-"""Token of the live page.
+"""Tokens of the live page, and of requests.
 
 A token must work both in a header and in an address; any other is refused before anything is
 served. No error shows any part of it.
@@ -26,8 +26,14 @@ _KEY = "http.token_file"
 _MAX_TOKEN_CHARACTERS = 1_024  # the head of a request holds more
 
 
-def token_of(environ: Mapping[str, str] = os.environ, file: str | None = None) -> Secret | None:
-    """Return the token from the environment or a file, or None.
+def token_of(
+    environ: Mapping[str, str] = os.environ,
+    file: str | None = None,
+    *,
+    variable: str = TOKEN,
+    guards: str = "the live page",
+) -> Secret | None:
+    """Return the token that guards something, from the environment or a file, or None.
 
     Raises
     ------
@@ -39,17 +45,17 @@ def token_of(environ: Mapping[str, str] = os.environ, file: str | None = None) -
     >>> token_of({}), token_of({"ABERS_HTTP_TOKEN": "c2VjcmV0+/=="})
     (None, <secret>)
     """
-    token = read_secret(TOKEN, _KEY, file, environ)
+    token = read_secret(variable, _KEY, file, environ)
     if token is None or (is_bearer_token(token) and len(token) <= _MAX_TOKEN_CHARACTERS):
         return token
-    name = TOKEN if file is None else f"{_KEY}: {file}"
+    name = variable if file is None else f"{_KEY}: {file}"
     problem = (
         f"cannot be sent in a header and in an address; use 1 to {_MAX_TOKEN_CHARACTERS:,} of the "
         "characters A-Z, a-z, 0-9 and -._~+/ with = only at the end, such as from "
         "`openssl rand -hex 32`"
     )
     if not token:
-        problem = "is empty; give it a value, or unset it to serve the live page to everybody"
+        problem = f"is empty; give it a value, or unset it to serve {guards} to everybody"
     raise ConfigError([f"{name}: {problem}"])
 
 

@@ -17,7 +17,7 @@ from abers_connectors.regular_files import irregular
 from abers_connectors.replay.inputs import open_input
 from abers_connectors.replay.state_file import StateFile, orphaned
 from abers_connectors.sources.data_files import files_of_name, is_table
-from abers_connectors.state_key import KEYLESS, state_key
+from abers_connectors.state_key import KEYLESS, SEALED, state_key
 from abers_connectors.suggestions import no_such_file
 
 if TYPE_CHECKING:
@@ -80,7 +80,11 @@ def state_problems(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
     except ConfigError as error:
         yield str(error)
         return
-    if key is None and config.settings().learner is not None and config.state.path is not None:
+    if key is not None or config.settings().learner is None:
+        return
+    if config.serve is not None:
+        yield f"learner: {SEALED}"
+    elif config.state.path is not None:
         yield f"state.path: {KEYLESS}"
 
 

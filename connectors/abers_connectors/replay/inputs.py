@@ -36,6 +36,8 @@ __all__ = ["open_input", "open_inputs"]
 
 def open_inputs(config: Config) -> Source:
     """Return all inputs as the stream that a processor reads; they must not be topics."""
+    if config.serve is not None:
+        raise ConfigError(["serve: this is a server without inputs; run `abers serve` with it"])
     first, second = config.input.observations, config.input.labels
     if first is None:
         raise ConfigError(["kafka: these are topics, not files; name a file with --from"])

@@ -38,6 +38,7 @@ _JSON = (b"content-type", b"application/json")
 _NOT_ALLOWED = 405
 _OF_BODY = (b"content-length", b"transfer-encoding")
 _INFER, _INFER_END = "/v2/models/", "/infer"
+_VERSIONS = "/versions/"  # of models of the Open Inference Protocol; here a model has none
 _CLOSE = (b"connection", b"close")
 _AGAIN = (b"retry-after", b"1")
 
@@ -123,8 +124,8 @@ class ServeApplication:
     def _endpoint(self, scope: Scope) -> _Endpoint | None:
         """Return what answers a request; None for a page."""
         path: str = scope["path"]
-        if path.startswith(_INFER) and path.endswith(_INFER_END):
-            model = path[len(_INFER) : -len(_INFER_END)]
+        model = path.removeprefix(_INFER).removesuffix(_INFER_END)
+        if path == f"{_INFER}{model}{_INFER_END}" and model and _VERSIONS not in model:
             return _Endpoint(
                 "predict",
                 partial(infer_rows, self._inferred, model),

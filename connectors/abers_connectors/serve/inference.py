@@ -48,10 +48,11 @@ def infer_rows(reader: RowReader | None, model: str, body: bytes, now: int) -> R
         msg = "here this protocol has predictions of two classes alone; use /v1/predict"
         raise BadRequestError(msg)
     try:
-        tensors = {one.name: one.data for one in _decode(body).inputs}
+        request = _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         msg = f"no request of the Open Inference Protocol ({error}); send tensors id and score"
         raise BadRequestError(msg) from None
+    tensors = {one.name: one.data for one in request.inputs}
     ids, scores = tensors.get("id"), tensors.get("score")
     if ids is None or scores is None:
         msg = "no request of the Open Inference Protocol: it lacks tensors; send id and score"
@@ -61,7 +62,8 @@ def infer_rows(reader: RowReader | None, model: str, body: bytes, now: int) -> R
         raise BadRequestError(msg)
     named = {"model": model}
     pairs = zip(ids, scores, strict=True)
-    return reader.of_records([{"id": id_, "score": score} | named for id_, score in pairs], now)
+    records = [{"id": id_, "score": score} | named for id_, score in pairs]
+    return reader.of_records(records, now)._replace(id=request.id)
 
 
 def infer_response(model: str, rows: RequestRows, answers: Sequence[EventAnswer]) -> bytes:
@@ -89,4 +91,5 @@ def infer_response(model: str, rows: RequestRows, answers: Sequence[EventAnswer]
         }
         for name in _OUTPUTS
     ]
-    return msgspec.json.encode({"model_name": model, "outputs": outputs})
+    named = {} if rows.id is None else {"id": rows.id}
+    return msgspec.json.encode({"model_name": model, **named, "outputs": outputs})

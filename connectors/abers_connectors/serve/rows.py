@@ -67,6 +67,7 @@ class RequestRows(NamedTuple):
     events: list[Event]
     errors: Mapping[int, RowError]  # by the number of the row, ascending
     single: bool = False  # whether the request is one row, and no list
+    id: str | None = None  # of the request, in the Open Inference Protocol
 
 
 class RowReader:
@@ -133,9 +134,11 @@ class RowReader:
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 pass  # a row needs a closer look
             else:
+                _require_alone(rows, single=single)
                 _require_few(rows)
                 return RequestRows([*map(self._event, rows, repeat(now))], {}, single)
         raw = _raw_rows(body)
+        _require_alone(raw, single=single)
         return self.of_records([*map(_record, raw)], now)._replace(single=single)
 
     def of_records(self, records: Sequence[Any], now: int) -> RequestRows:
@@ -237,6 +240,13 @@ def _unscored(row: Any, now: int) -> Observation:  # noqa: ANN401 - of a type th
 
 def _label(row: Any, now: int) -> Label:  # noqa: ANN401 - of a type that is made
     return Label(row.id, now if row.time is None else row.time, row.model, row.label, now)
+
+
+def _require_alone(rows: Sequence[object], *, single: bool) -> None:
+    """Raise a BadRequestError if there are rows behind the row that a request is."""
+    if single and len(rows) > 1:
+        msg = "the body is no JSON (rows behind a row); send a list of rows, or one row"
+        raise BadRequestError(msg)
 
 
 def _require_few(rows: Sequence[object]) -> None:

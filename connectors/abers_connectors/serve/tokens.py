@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
 from abers_connectors.http.token import TOKEN, is_local, token_of
-from abers_connectors.secret import read_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,12 +33,12 @@ class ServeTokens:
 
     def __init__(self, http: HttpSection, environ: Mapping[str, str] = os.environ) -> None:
         self._of = {
-            "predict": read_secret(PREDICT, "", None, environ),
-            "label": read_secret(LABEL, "", None, environ),
+            "predict": token_of(environ, variable=PREDICT, guards="predictions"),
+            "label": token_of(environ, variable=LABEL, guards="labels"),
             "read": token_of(environ, http.token_file),
         }
         names = dict(zip(self._of, (PREDICT, LABEL, TOKEN), strict=True))
-        lacking = [names[kind] for kind, token in self._of.items() if not token]
+        lacking = [names[kind] for kind, token in self._of.items() if token is None]
         if lacking and not is_local(http.host):
             msg = (
                 f"http.host = {http.host}: others can reach this server, and the environment lacks "
@@ -49,7 +48,7 @@ class ServeTokens:
 
     def variable(self, kind: str) -> str | None:
         """Return the variable with the token of a kind of request; None if it needs none."""
-        return {"predict": PREDICT, "label": LABEL}[kind] if self._of[kind] else None
+        return None if self._of[kind] is None else {"predict": PREDICT, "label": LABEL}[kind]
 
     @property
     def read(self) -> Secret | None:

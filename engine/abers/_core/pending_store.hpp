@@ -43,6 +43,9 @@ struct Event {
 // Kinds of steps. An assumed label is learned, a late one is not.
 enum class StepKind : std::uint8_t { kPredicts, kLearns, kAssumes, kLate };
 
+// The result of a label that is no step, or of the end of a wait.
+enum class Unsettled : std::uint8_t { kWaits, kRepeats, kLate, kEnds };
+
 // A step of a calibrator: a prediction, or a label.
 struct Settled {
   StepKind kind;
@@ -159,6 +162,8 @@ class PendingStore {
   std::vector<Dropped> dropped;           // since they were cleared
   std::vector<std::string> assumed_ids;   // of steps that assume a label, since they were cleared
   std::vector<std::int64_t> late_delays;  // of late labels, since they were cleared
+  bool notes_unsettled = false;
+  std::vector<Unsettled> unsettled;  // of labels, since they were cleared, if they are noted
 
  private:
   EntryList& pending() { return stores_[kPending]; }
@@ -230,12 +235,16 @@ class PendingStore {
     } else if (const std::uint32_t done = finished().find(event.name)) {
       if (finished()[done].key) {
         ++counts[kDuplicateLabels];
+        note(Unsettled::kRepeats);
       } else {
         count_late(event.time - finished()[done].time);
+        note(Unsettled::kLate);
       }
     } else if (early().find(event.name)) {
       ++counts[kDuplicateLabels];
+      note(Unsettled::kRepeats);
     } else {
+      note(Unsettled::kWaits);
       early().add(event.name, 0, event.time, now(event.name.model), event.value);
       ++counts[kEarlyLabels];
       const std::uint32_t model = event.name.model;
@@ -243,9 +252,14 @@ class PendingStore {
     }
   }
 
+  void note(Unsettled what) {
+    if (notes_unsettled) unsettled.push_back(what);
+  }
+
   // Ends the wait of an observation that gets no label.
   void end(const Event& event) {
     if (const std::uint32_t slot = pending().find(event.name)) give_up(slot, event.time);
+    note(Unsettled::kEnds);
   }
 
   // Learns the label of an observation, unless one was assumed.

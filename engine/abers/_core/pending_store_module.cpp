@@ -124,6 +124,14 @@ nb::typed<nb::list, std::int64_t> late_delays(const PendingStore& pending) {
   return found;
 }
 
+// The results of labels that were no steps since the last call; the first begins to note them.
+nb::bytes unsettled(PendingStore& pending) {
+  const nb::bytes found(pending.unsettled.data(), pending.unsettled.size());
+  pending.notes_unsettled = true;
+  pending.unsettled.clear();
+  return found;
+}
+
 PendingStore::Store which(std::size_t number) {
   if (number >= PendingStore::kStores) throw nb::index_error("no such store");
   return static_cast<PendingStore::Store>(number);
@@ -246,6 +254,8 @@ void bind_pending_store(nb::module_& m) {
       .def("steps", &abers::steps, "columns"_a, "kinds"_a, "values"_a)
       .def("dropped", &abers::dropped, "rows"_a, "slots"_a, "keys"_a, "last"_a)
       .def("late_delays", &abers::late_delays)
+      .def("unsettled", &abers::unsettled)
+      .def_rw("notes_unsettled", &PendingStore::notes_unsettled)
       .def("recycle", &PendingStore::recycle)
       .def("capacity",
            [](const PendingStore& pending) {

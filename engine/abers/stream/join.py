@@ -164,6 +164,7 @@ class Join:
         if self.learners is not None:
             for name in self.names.models.keys() - kept.models.keys():
                 self.learners.by_model.pop(name, None)
+        store.notes_unsettled = self.store.notes_unsettled
         self.store, self.names = store, kept
         self._counters["retired"] += len(models)
 

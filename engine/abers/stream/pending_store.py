@@ -18,6 +18,8 @@ __all__ = [
     "NO_CLOCK",
     "PENDING",
     "QUORUM",
+    "REPEATS",
+    "WAITS",
     "Count",
     "Unknown",
 ]
@@ -26,6 +28,8 @@ PENDING, EARLY, FINISHED = 0, 1, 2
 """Kinds of entries: observations, labels before them, and ids that are done."""
 ASSUMES, LATE = 2, 3
 """Kinds of steps beyond those that predict and learn; a late label is not learned."""
+WAITS, REPEATS = 0, 1
+"""Results of a label that is no step; with any other its observation no longer waits."""
 ASSUMED = -1.0
 """What an observation has in the place of the bytes of its features once its label is assumed."""
 

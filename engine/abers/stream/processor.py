@@ -223,6 +223,13 @@ class Processor(ProcessorView, PickledSnapshot):
             events = Events.of(events)
         return journal.record(self._state.sound(), as_events(events, self.settings))
 
+    def unsettled(self) -> bytes:
+        """Return the results of labels that settled nothing since the last call, in their order.
+
+        The first call begins to note them; see `abers.stream.pending_store.WAITS`.
+        """
+        return self._state.join.store.unsettled()
+
     def apply(self, entry: JournalEntry) -> Outputs:
         """Apply a journal entry of another processor.
 

@@ -391,6 +391,18 @@ def test_a_learner_with_a_state_needs_a_key(key: str | None) -> None:
     assert list(run_problems(load(flags=flags, environ={}), environ)) == []
 
 
+def test_what_a_server_lacks() -> None:
+    """All that would stop `abers serve` is reported, and nothing of files."""
+    flags = {"serve": {"learner": "gone.skops"}, "http.host": "192.0.2.1"}
+    learner, tokens = run_problems(load(flags=flags, environ={}), {})
+    assert learner == "serve.learner: gone.skops: no such file"
+    assert "lacks ABERS_PREDICT_TOKEN, ABERS_LABEL_TOKEN, ABERS_HTTP_TOKEN; set" in tokens
+    served = load(flags={"serve": {}, "learner.name": "tree"}, environ={})
+    (key,) = run_problems(served, {})
+    assert key.startswith("learner: the saved state of a learner needs a secret key; set")
+    assert list(run_problems(served, {"ABERS_STATE_KEY": KEY})) == []
+
+
 def test_a_guessable_key_is_reported_before_the_run() -> None:
     """A key is checked, and not shown, whether a learner needs it or not."""
     plain = load(flags={"input.observations": "-", "input.format": "csv"}, environ={})

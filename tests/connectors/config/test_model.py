@@ -119,6 +119,25 @@ def test_monitoring_without_alarms(monitoring: dict[str, bool], says: str) -> No
     assert [*map(str, described(loaded(monitoring=monitoring))["Watches"])] == [says]
 
 
+def test_the_meaning_of_a_server() -> None:
+    """A server reads rows of requests, keeps its state in a folder, and listens."""
+    flags = {"serve.data": "folder", "task.scores": "probability", "http.port": 99}
+    found = described(load(flags=flags, environ={}))
+    assert {part: [*map(str, lines)] for part, lines in found.items()} | {"Watches": []} == {
+        "Task": ["two classes; raw scores are probabilities"],
+        "Reads": [
+            "rows of requests",
+            "predictions: id, score, model, segment, time",
+            "labels: id, label (1, true), model, time",
+        ],
+        "Writes": ["state to folder"],
+        "Calibrates": ["ivap; all labels; p is protected"],
+        "Waits": ["7 days for a label"],
+        "Watches": [],
+        "Serves": ["page, health and metrics at http://127.0.0.1:99"],
+    }
+
+
 def test_no_calibrator_serves_the_scores() -> None:
     """The meaning of the calibrator "none" is that scores are served as they are."""
     config = loaded(task={"scores": "probability"}, calibrator={"kind": "none"})

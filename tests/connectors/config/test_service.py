@@ -162,6 +162,8 @@ def test_a_service_has_no_files() -> None:
     """Reading the files of a service is an error, because it has none."""
     with pytest.raises(ConfigError, match=r"kafka: these are topics, not files"):
         open_inputs(loaded())
+    with pytest.raises(ConfigError, match=r"serve: .* without inputs; run `abers serve` with it"):
+        open_inputs(load(flags={"serve": {}}, environ={}))
 
 
 # What it means
@@ -610,6 +612,24 @@ def test_what_is_missing() -> None:
         "command line: kafka.observations: is missing; write the name of a topic",
         "command line: kafka.predictions: is missing; write the name of a topic",
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("input.observations", "input.observations"),
+        ("input.fields.score", "input.fields"),
+        ("output.predictions", "output"),
+        ("state.path", "state.path"),
+    ],
+)
+def test_what_a_server_has_not(key: str, path: str) -> None:
+    """A key that only files have is refused with a section [serve]."""
+    with pytest.raises(ConfigError) as error:
+        load(flags={"serve": {}, key: "x"}, environ={})
+    (line,) = error.value.problems
+    says = f"{path}: has no effect in a server, with a section [serve]; remove it"
+    assert line == f"command line: {says}"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from abers.stream import Label, Observation
 from abers_connectors.config.model import load
-from abers_connectors.serve.rows import RequestRows, RowReader
+from abers_connectors.serve.rows import BadRequestError, RequestRows, RowReader
 
 NOW = 1_700_000_000_000
 THREE = {"task.kind": "multiclass", "task.classes": ["a", "b", "c"]}
@@ -104,6 +104,14 @@ def test_bad_rows(row: object, reason: str, detail: str) -> None:
     ((number, error),) = found.errors.items()
     assert (number, error.reason) == (1, reason)
     assert detail in error.detail
+
+
+@pytest.mark.parametrize("score", ["0.5", '"0.5"'])
+def test_rows_behind_a_row_are_no_request(score: str) -> None:
+    """Rows with commas between them, and no brackets around them, are refused together."""
+    body = f'{{"id": "a", "score": {score}}}, {{"id": "b", "score": 0.5}}'.encode()
+    with pytest.raises(BadRequestError, match=r"no JSON .rows behind a row.; send a list of rows"):
+        reader("observations").read(body, NOW)
 
 
 def test_a_number_beyond_all_is_an_error_in_its_row() -> None:

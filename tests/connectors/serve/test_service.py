@@ -150,6 +150,10 @@ def test_the_open_inference_protocol(server: Running) -> None:
     assert found["p"] == pytest.approx([0.1, 0.9], abs=0.01)
     assert server.ask("/v2/models/tensors/infer", {"inputs": inputs}).json == reply.json
     assert server.predict({"id": "t1", "model": "tensors", "score": 1})[0]["score"] == 0.1
+    named = server.ask("/v2/models/tensors/infer", {"id": "request 7", "inputs": inputs}).json
+    assert named == {**reply.json, "id": "request 7"}
+    for path in ("/v2/models/tensors/versions/2/infer", "/v2/models//infer"):
+        assert server.ask(path, {"inputs": inputs}).status == 404
     for wrong, text in (
         ({}, "no request of the Open Inference Protocol"),
         ({"inputs": inputs[:1]}, "it lacks tensors; send id and score"),
@@ -171,6 +175,13 @@ def test_what_can_be_read(server: Running) -> None:
     assert server.ask("/v1/models/none/verdict").status == 404
     paths = server.ask("/openapi.json").json["paths"]
     assert {"/v1/predict", "/v1/labels", "/v2/models/{model}/infer"} <= {*paths}
+    assert "404" in paths["/v1/models/{model}/verdict"]["get"]["responses"]
+    for path in (path for path, by_method in paths.items() if "post" in by_method):
+        described = paths[path]["post"]["responses"]
+        evil = {**JSON, "host": "evil.example"}
+        asked: list[tuple[bytes, dict[str, str]]] = [(b"{", JSON), (b"[]", {}), (b"[]", evil)]
+        statuses = {f"{server.ask(path, *given).status}" for given in asked}
+        assert statuses == {"400", "415", "403"} <= {*described}
     counted = b'abers_records_total{application="serve",input="labels",process="0"} 0.0'
     while counted in (found := server.ask("/metrics").body):
         pass  # they are counted four times a second, and kept for a moment

@@ -14,12 +14,13 @@ import msgspec
 from abers.exceptions import StateError
 from abers.serialization import REMEDY, seal, unseal
 from abers.stream.events import Label, Observation
-from abers.stream.pending_store import EARLY
+from abers.stream.pending_store import EARLY, REPEATS, WAITS
 from abers.stream.tasks import make_task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from abers.stream.columns import Events
     from abers.stream.events import DeadLetter, Event
     from abers.stream.outputs import Outputs
     from abers.stream.processor import Processor
@@ -32,7 +33,7 @@ __all__ = ["AnswerMemory", "EventAnswer", "without_answers"]
 
 _MAGIC = b"abersDA\x01"
 _encode_lines = msgspec.json.Encoder().encode_lines
-_ANY = object()  # a label that came before answers were kept
+_ANY = object()  # a label from before answers were kept
 _SLACK, _SPARE = 1.25, 1_000  # ids, so that adjusting takes little time for each event
 _NUMBER_BYTES, _ANSWER_BYTES = 30, 400  # of a number of a prediction, and of all else
 _FINISHED_BYTES = 110  # what a finished id counts, in pending_store.hpp
@@ -77,21 +78,22 @@ class EventAnswer(msgspec.Struct, frozen=True, gc=False):
 
 _LEARNED, _LATE, _WAITING = EventAnswer("learned"), EventAnswer("late"), EventAnswer("waiting")
 _DUPLICATE, _CONFLICT = EventAnswer("duplicate"), EventAnswer("conflict")
-_AGAIN = (_DUPLICATE, _CONFLICT, _LATE)
 _NOTHING = (None, None)
+_UNSCORED = ("bad-score", "learner-failed")  # by the learner
 
 
 class AnswerMemory:
     """The predictions and labels of all ids that a processor knows.
 
-    A processor forgets an id `dedup_ttl` after it is finished, or to stay within its limits, and
-    its answer goes with it: at the latest when a quarter of the answers are of ids that it forgot,
-    and before an answer could contradict the processor.
+    A processor forgets an id `dedup_ttl` after it is finished, or to stay within its limits. It
+    says of each event that it takes whether its id is known, so the answer of a forgotten id is not
+    read then: it is replaced if the id comes again, and goes before a quarter of all are so.
 
     Examples
     --------
     >>> from abers.stream import Label, Observation, Processor
     >>> processor, answers = Processor(), AnswerMemory()
+    >>> answers.adjust(processor)
     >>> events = [Observation("a", 1, score=0.5), Label("a", 2, value=1), Label("a", 3, value=0)]
     >>> outputs, _ = processor.process_logged(events)
     >>> [one.status for one in answers.take(events, outputs, processor)]
@@ -99,41 +101,36 @@ class AnswerMemory:
     """
 
     def __init__(self) -> None:
-        self._known: dict[_Key, _Remembered] = {}
-        self._waiting: dict[_Key, Any] = {}  # labels before their observations
-        self._early = 0  # of these, all that ever came
+        self._known: dict[_Key, _Remembered] = {}  # labels that wait, too
         self._most = 0.0  # ids, above which some are perhaps forgotten
 
     def __len__(self) -> int:
-        """Return the number of ids with predictions."""
+        """Return the number of ids."""
         return len(self._known)
 
     def take(
-        self, events: Sequence[Event], outputs: Outputs, processor: Processor
+        self, events: Sequence[Event] | Events, outputs: Outputs, processor: Processor
     ) -> list[EventAnswer]:
-        """Note the outputs of events, and return the answer to each."""
+        """Note the outputs of events, the last of a processor, and return the answer to each."""
         rows = _OutputRows.of(outputs, assumes=processor.settings.unlabelled is not None)
         made, settled, known = rows.made, rows.settled, self._known
+        unsettled = iter(processor.unsettled())
         found: list[EventAnswer] = []
-        others = False  # labels that were not learned
         for row, event in enumerate(events):
             key = (event.model, event.id)
-            for gone in rows.unmatched.get(row, ()) if rows.unmatched else ():
-                self._waiting.pop(gone, None)
-            if type(event) is Observation:
-                if (text := made.get(row)) is None:
-                    found.append(self._seen(row, key, rows))
-                    continue
-                known[key] = (text, self._waiting.pop(key, None) if row in settled else None)
+            if (text := made.get(row)) is not None:
+                known[key] = (text, known[key][1] if row in settled else None)
                 found.append(EventAnswer("predicted", text))
             elif row in settled:
-                known[key] = (known.get(key, _NOTHING)[0], _value(event))
+                known[key] = (known[key][0], _value(event))
                 found.append(_LATE if row in rows.late else _LEARNED)
+            elif (letter := rows.refused.get(row)) is not None:
+                found.append(self._refused(event, letter))
+            elif type(event) is Observation:
+                text = known[key][0]
+                found.append(EventAnswer("forgotten" if text is None else "known", text))
             else:
-                others = True
-                found.append(self._of_label(row, event, key, rows))
-        if others:
-            self._compare(events, rows, found, processor)
+                found.append(self._of_label(key, _value(event), next(unsettled)))
         if len(known) > self._most:
             self._most = _SPARE + _SLACK * processor.known_count
             if len(known) > self._most:
@@ -152,18 +149,16 @@ class AnswerMemory:
                 self._known[key] = (self._known.get(key, _NOTHING)[0], one.label)
 
     def adjust(self, processor: Processor) -> None:
-        """Know the ids that a processor knows, and no others."""
-        before = self._known
+        """Know the ids that a processor knows, and no others, and what it takes from now on."""
         known: dict[_Key, _Remembered] = {}
-        waiting: dict[_Key, Any] = {}
         for some in processor.known_ids():
-            if some.kind == EARLY:
-                waiting.update(zip(some.names, some.labels, strict=False))
-                continue
-            for key, labelled in zip(some.names, some.labels, strict=False):
-                known[key] = before.get(key) or (None, _ANY if labelled else None)
-        self._known, self._waiting = known, waiting
-        self._early = processor.counters["early_labels"]
+            for key, label in zip(some.names, some.labels, strict=False):
+                if some.kind == EARLY:
+                    known[key] = (None, label)
+                else:
+                    known[key] = self._known.get(key) or (None, _ANY if label else None)
+        self._known = known
+        processor.unsettled()
 
     def state(self, key: bytes | None) -> bytes:
         """Return what `load` takes, sealed under a key."""
@@ -180,59 +175,27 @@ class AnswerMemory:
             raise StateError(msg) from None
         self._known = {(model, id_): (encoded, label) for model, id_, encoded, label in rows}
 
-    def _seen(self, row: int, key: _Key, rows: _OutputRows) -> EventAnswer:
-        """Return the answer to an observation that was not predicted."""
-        if (letter := rows.refused.get(row)) is not None:
-            return EventAnswer("refused", dead_letter=letter)
-        text = self._known.get(key, _NOTHING)[0]
-        return EventAnswer("forgotten" if text is None else "known", text)
+    def _refused(self, event: Event, letter: DeadLetter) -> EventAnswer:
+        """Return the answer to an event that is refused.
 
-    def _of_label(self, row: int, event: Event, key: _Key, rows: _OutputRows) -> EventAnswer:
-        """Return the answer to a label that was not learned."""
-        if (letter := rows.refused.get(row)) is not None:
-            return EventAnswer("refused", dead_letter=letter)
-        if (known := self._known.get(key)) is not None:
-            return _LATE if known[1] is None else _again(known[1], _value(event))
-        if key in self._waiting:
-            return _again(self._waiting[key], _value(event))
-        self._waiting[key] = _value(event)
-        return _WAITING
+        A learner scores an observation that comes again, too: that it cannot any more is no reason
+        to refuse what it could.
+        """
+        if letter.reason in _UNSCORED and type(event) is Observation and event.x is not None:
+            text = self._known.get((event.model, event.id), _NOTHING)[0]
+            if text is not None:
+                return EventAnswer("known", text)
+        return EventAnswer("refused", dead_letter=letter)
 
-    def _compare(
-        self,
-        events: Sequence[Event],
-        rows: _OutputRows,
-        found: list[EventAnswer],
-        processor: Processor,
-    ) -> None:
-        """Compare the number of labels that wait with that of the processor."""
-        self._early += sum(one is _WAITING for one in found)
-        if self._early != processor.counters["early_labels"]:
-            known = self._known  # some of them the processor has forgotten
-            self.adjust(processor)
-            self._correct(events, rows, found, known)
-
-    def _correct(
-        self,
-        events: Sequence[Event],
-        rows: _OutputRows,
-        found: list[EventAnswer],
-        known: Mapping[_Key, _Remembered],
-    ) -> None:
-        """Correct the answers to labels of ids that were known here, and not to the processor."""
-        left = {key: row for row, keys in rows.unmatched.items() for key in keys}
-        left |= {
-            (events[row].model, events[row].id): row for row in rows.settled & rows.made.keys()
-        }
-        came: dict[_Key, Any] = {}
-        for row, event in enumerate(events):
-            key = (event.model, event.id)
-            if type(event) is Observation or found[row] not in _AGAIN or key not in known:
-                continue
-            if key in came:
-                found[row] = _again(came[key], _value(event))
-            elif key in self._waiting or row <= left.get(key, -1):
-                came[key], found[row] = _value(event), _WAITING
+    def _of_label(self, key: _Key, value: Any, what: int) -> EventAnswer:  # noqa: ANN401
+        """Return the answer to a label that settled nothing."""
+        if what == WAITS:
+            self._known[key] = (None, value)
+            return _WAITING
+        if what != REPEATS:
+            return _LATE
+        first = self._known[key][1]
+        return _DUPLICATE if first is _ANY or first == value else _CONFLICT
 
 
 class _OutputRows(NamedTuple):
@@ -242,7 +205,6 @@ class _OutputRows(NamedTuple):
     settled: set[int]  # rows of events that settled with their own labels
     late: set[int]  # those of them with a label that came after another was assumed
     refused: dict[int, DeadLetter]
-    unmatched: dict[int, list[_Key]]  # labels that wait no longer
 
     @classmethod
     def of(cls, outputs: Outputs, *, assumes: bool) -> _OutputRows:
@@ -254,23 +216,13 @@ class _OutputRows(NamedTuple):
             outcomes = [*zip(settled, outputs.outcomes or (), strict=True)]
             settled = [row for row, one in outcomes if not one.assumed]
             late = {row for row, one in outcomes if one.late}
-        rows = cls(made, {*settled}, late, {}, {})
-        for row, letter in outputs.dead_letters:
-            if letter.row is None:
-                rows.unmatched.setdefault(row, []).append((letter.event.model, letter.event.id))
-            else:
-                rows.refused[row] = letter
-        return rows
+        refused = {row: one for row, one in outputs.dead_letters if one.row is not None}
+        return cls(made, {*settled}, late, refused)
 
 
 def _texts(predictions: Sequence[Any]) -> list[bytes]:
     """Return predictions as JSON: together, which takes a fraction of the time of each."""
     return _encode_lines([*predictions]).split(b"\n")[:-1]
-
-
-def _again(first: Any, value: Any) -> EventAnswer:  # noqa: ANN401 - as the task has it
-    """Return the answer to a label of an id that has one."""
-    return _DUPLICATE if first is _ANY or first == value else _CONFLICT
 
 
 def _value(event: Event) -> Any:  # noqa: ANN401 - as the task has it

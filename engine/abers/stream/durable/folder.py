@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from abers.exceptions import DurabilityError, StateError
+from abers.exceptions import DurabilityError, ParameterError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,6 +45,9 @@ class StateFolder:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not os.fspath(path):
+            msg = "path is empty; name a folder"
+            raise ParameterError(msg)
         self.path = Path(path)
 
     # Names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -132,10 +132,68 @@ def test_an_answer_is_there_as_long_as_its_id_is_known(tmp_path: Path, name: str
     assert {*ends} >= {"predicted", "known", "waiting", "learned", "duplicate", "conflict"}
 
 
+@pytest.mark.parametrize("name", LIMITS)
+def test_answers_do_not_depend_on_what_waits_together(name: str) -> None:
+    """Events that come together, of ids that are forgotten meanwhile, are answered as alone."""
+    chance = random.Random(name)  # noqa: S311 - of a test
+    events = [drawn(chance, chance.randrange(9), 2 * time) for time in range(600)]
+    found: list[list[EventAnswer]] = []
+    for most in (1, 7, 90):
+        processor, answers = Processor(LIMITS[name]), AnswerMemory()
+        made: list[EventAnswer] = []
+        answers.adjust(processor)
+        while len(made) < len(events):
+            group = events[len(made) :][: chance.randint(1, most)]
+            made += answers.take(group, processor.process_logged(group)[0], processor)
+        found.append(made)
+    assert found[0] == found[1] == found[2]
+    assert {*statuses(found[0])} >= {"predicted", "known", "learned", "duplicate", "conflict"}
+
+
+def test_a_retired_model(tmp_path: Path) -> None:
+    """The ids of a model that was retired are new when they come again."""
+    settings = Settings(max_models=2, retire_after=10, max_jump=2**53)
+    with DurableProcessor(tmp_path, settings, answers=True) as durable:
+        ask(durable, obs("a", model="old"), lab("a", model="old"), lab("b", model="old"))
+        ask(durable, *(obs(f"{n}", n, model="busy") for n in range(200)))
+        again: list[Event] = [lab("a", 201, 0, model="old"), lab("a", 201, model="old")]
+        again += [obs("a", 201, model="old"), lab("b", 201, 0, model="old")]
+        assert statuses(ask(durable, *again)) == ["waiting", "conflict", "predicted", "waiting"]
+
+
+class Tired:
+    """A learner that scores once."""
+
+    def __init__(self) -> None:
+        self.scored = False
+
+    def score(self, x: dict[Any, Any]) -> float:
+        """Return the score of features, or fail."""
+        if self.scored:
+            msg = f"too tired for {x}"
+            raise RuntimeError(msg)
+        self.scored = True
+        return 0.5
+
+    def learn(self, x: dict[Any, Any], value: float) -> None:
+        """Learn nothing."""
+
+
+def test_a_learner_that_fails_when_a_request_is_repeated() -> None:
+    """An id keeps its prediction, whether or not the learner could score it again."""
+    processor, answers = Processor(Settings(), learner=Tired()), AnswerMemory()
+    answers.adjust(processor)
+    events: list[Event] = [obs(name, score=None, x={"n": 1}) for name in ("a", "a", "b")]
+    first, again, other = answers.take(events, processor.process_logged(events)[0], processor)
+    assert statuses([first, again, other]) == ["predicted", "known", "refused"]
+    assert again.prediction == first.prediction
+
+
 def test_answers_count_as_bytes() -> None:
     """A processor with answers has room for as many ids as `max_bytes` has with their answers."""
     settings = without_answers(Settings(max_bytes=10**6))
     processor, answers = Processor(settings), AnswerMemory()
+    answers.adjust(processor)
     for number in range(3_000):
         for event in (obs(f"{number}"), lab(f"{number}")):
             answers.take([event], processor.process_logged([event])[0], processor)
@@ -172,6 +230,7 @@ def test_answers_that_are_not_remembered(tmp_path: Path) -> None:
 def test_a_late_label() -> None:
     """A label of an observation that no longer waits is late."""
     answers, processor = AnswerMemory(), Processor(Settings(label_timeout=10, max_jump=2**53))
+    answers.adjust(processor)
     events: list[Event] = [obs("a", 0), obs("b", 1), obs("c", 1), obs("d", 100), obs("e", 100)]
     events += [obs("f", 100), lab("a", 100)]
     found = answers.take(events, processor.process_logged(events)[0], processor)

@@ -418,3 +418,11 @@ FORKED = """
 def test_a_copy_of_the_process(tmp_path: Path) -> None:
     """A copy of the process cannot use the processor, which has no thread there."""
     assert "is that of another process" in ran(FORKED, tmp_path).stdout
+
+
+def test_a_folder_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty path is refused, instead of being the current directory."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError, match="path is empty; name a folder"):
+        DurableProcessor("")
+    assert not [*tmp_path.iterdir()]
