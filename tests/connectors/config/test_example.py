@@ -28,6 +28,7 @@ LINE = re.compile(r"(?P<shown># )?(?P<line>(?P<key>\w+) = .+)")
 OF_TOPICS = re.compile(
     r"kafka\.|schema_registry\.|http\.|telemetry\.|state\.(shared|retain)|input\.label_format|output\.format"
 )
+OF_SERVER = re.compile(r"serve\.")
 TOPICS = {
     "kafka.bootstrap_servers": "localhost:9092",
     "kafka.observations": "scores",
@@ -94,7 +95,7 @@ def test_it_has_the_defaults() -> None:
     """What is in force in the example is the default, and what is only shown has none."""
     config = load(EXAMPLE, environ={})
     assert config == Config(input=STREAM)
-    of_sections = re.compile(rf"{OF_TOPICS.pattern}|serve\.")
+    of_sections = re.compile(f"{OF_TOPICS.pattern}|{OF_SERVER.pattern}")
     shown = {one.path for one in entries() if one.shown and not of_sections.match(one.path)}
     without = {path for path, value in config.values().items() if value is None}
     assert shown == {path for path in without if not of_sections.match(path)}
@@ -125,7 +126,12 @@ def test_what_belongs_to_topics(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", [one for one in entries() if one.shown and not OF_TOPICS.match(one.path)]
+    "entry",
+    [
+        one
+        for one in entries()
+        if one.shown and not OF_TOPICS.match(one.path) and not OF_SERVER.match(one.path)
+    ],
 )
 def test_what_it_shows_can_be_used(entry: Entry) -> None:
     """A key that is only shown is right as it stands there."""
@@ -136,6 +142,13 @@ def test_what_it_shows_can_be_used(entry: Entry) -> None:
         needed["calibrator.support"] = [0, 1]
     without = load(EXAMPLE, flags=needed, environ={})
     assert load(EXAMPLE, flags=needed | {entry.path: entry.value}, environ={}) != without
+
+
+@pytest.mark.parametrize("entry", [one for one in entries() if OF_SERVER.match(one.path)])
+def test_what_it_shows_of_a_server(entry: Entry) -> None:
+    """A key of a server, which has no inputs as the example has them, is right as it stands there."""
+    config = load(flags={"serve": {}, entry.path: entry.value}, environ={})
+    assert config.values()[entry.path] == entry.value
 
 
 def test_the_example_of_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
