@@ -146,7 +146,7 @@ def test_what_it_shows_can_be_used(entry: Entry) -> None:
 
 @pytest.mark.parametrize("entry", [one for one in entries() if OF_SERVER.match(one.path)])
 def test_what_it_shows_of_a_server(entry: Entry) -> None:
-    """A key of a server, which has no inputs as the example has them, is right as it stands there."""
+    """A key of a server, which has no inputs as the example does, is right as it stands there."""
     config = load(flags={"serve": {}, entry.path: entry.value}, environ={})
     assert config.values()[entry.path] == entry.value
 
