@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from contextlib import suppress
@@ -18,8 +19,12 @@ __all__ = ["cluster_worker", "kill_once", "replay_worker"]
 
 _SOME = 1_000_000  # bytes
 _TURN = 0.01  # seconds between two attempts to find a worker
-_WORKERS = {"dask": b"spawn_main", "ray": b"ray::", "spark": b"CoarseGrainedExecutorBackend"}
-"""What the command line of a worker has."""
+_WORKERS = {
+    "dask": rb"spawn_main",
+    "ray": rb"^ray::.*MapBatches",
+    "spark": rb"CoarseGrainedExecutorBackend",
+}
+"""What the command line of a worker that works has."""
 
 
 def kill_once(program: subprocess.Popen[Any], find: Callable[[], int | None]) -> bool:
@@ -46,7 +51,8 @@ def cluster_worker(engine: str, program: int, output: Path) -> int | None:
         return None
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if _WORKERS[engine] in (path / "cmdline").read_bytes() and _descends(path, program):
+            words = (path / "cmdline").read_bytes()
+            if re.search(_WORKERS[engine], words) and _descends(path, program):
                 return int(path.name)
     return None
 
