@@ -81,7 +81,7 @@ RULES: dict[str, tuple[int, float, float]] = {
     "half_life": (0, 0.0, 10.0),
 }
 MADE: dict[str, Any] = {
-    "Merge": core.Merge,
+    "Merge": lambda held: core.Merge(held),  # noqa: PLW0108 - the reference lacks it
     "Protection": lambda held: core.Protection(held, 0, 0.25),
 }
 
