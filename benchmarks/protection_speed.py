@@ -4,8 +4,9 @@ Usage: python -m benchmarks.protection_speed [BLOCKS]
 
 A block has 1,000 observations, and the labels of the block before. Times are of the processor in
 microseconds an observation with its label, of this process alone; the median of some rounds, in
-turns. Then the calibration set follows by itself, and calibrators of two classes, of five folds and
-of five classes, in one call and in single calls.
+turns; also with five classes, in batches and one by one. Then the calibration set follows by
+itself, and calibrators of two classes, of five folds and of five classes, in one call and in single
+calls.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from abers import CrossVennAbers, OneVsRest, ProtectedCrossVennAbers, ProtectedM
 from abers.backends import core
 from abers.calibration import ProtectedVennAbers
 from abers.steps import interleaved
-from abers.stream import Label, Observation, Processor, Settings
+from abers.stream import Event, Events, Label, Observation, Processor, Settings
 from benchmarks.events import LATE
 
 if TYPE_CHECKING:
@@ -69,6 +70,35 @@ def processed(probability: Literal["merged", "protected"], models: int, blocks: 
         events = [Observation(f"{i:016x}", i, model, score) for i, model, score, _ in rows]
         processor.process_many([*events, *late])
         late = [Label(f"{i:016x}", i, model, int(label)) for i, model, _, label in rows]
+
+
+def processed_classes(n: int, *, at_once: bool) -> dict[str, Callable[[], object]]:
+    """Return what processes a stream of five classes, in batches or by single events."""
+    names = [f"class-{number}" for number in range(_SEVERAL)]
+    rng = np.random.default_rng(1)
+    shares, labels = rng.dirichlet(np.ones(_SEVERAL), n).tolist(), rng.integers(0, _SEVERAL, n)
+    events: list[Event] = []
+    for i, (score, label) in enumerate(zip(shares, labels.tolist(), strict=True)):
+        events.append(Observation(f"{i:016x}", i, score=dict(zip(names, score, strict=True))))
+        events.append(Label(f"{i:016x}", i, value=names[label]))
+    batches = [Events.of(events[at : at + 2 * LATE]) for at in range(0, 2 * n, 2 * LATE)]
+
+    def run(probability: Literal["merged", "protected"]) -> None:
+        settings = Settings(
+            task="multiclass",
+            classes=(*names,),
+            scores="probability",
+            probability=probability,
+        )
+        processor = Processor(settings, outcomes=not at_once)
+        if at_once:
+            for batch in batches:
+                processor.process_batch(batch)
+        else:
+            for event in events:
+                processor.process(event)
+
+    return {"merged": partial(run, "merged"), "protected": partial(run, "protected")}
 
 
 def calibration_set(n: int) -> None:
@@ -165,6 +195,13 @@ def main(blocks: str = "50") -> None:
         ratio = f"{protected / merged:.2f} times"
         write(
             f"processor, models {models:2}: merged {merged:.2f}, protected {protected:.2f}, {ratio}"
+        )
+    for title, count, at_once in (("batches of 2,000", n, True), ("one by one", _SINGLE, False)):
+        merged, protected = medians(processed_classes(count, at_once=at_once), count).values()
+        ratio = f"{protected / merged:.2f} times"
+        write(
+            f"processor, five classes, {title}: merged {merged:.2f}, protected {protected:.2f},"
+            f" {ratio}"
         )
     alone = medians({"calibration set": lambda: calibration_set(n)}, n)["calibration set"]
     write(f"calibration set, two classes {alone:.2f}")
