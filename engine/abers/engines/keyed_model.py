@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from abers.engines.model_stream import of_one_model
 from abers.exceptions import StateError
 from abers.serialization import REMEDY
 from abers.stream.durable.restore import RestoreOptions
@@ -113,8 +114,7 @@ class KeyedModel:
         cached: int = 1_000,
         trusted_types: Sequence[str] | None = None,
     ) -> None:
-        # No model is retired: there is no other.
-        own = msgspec.structs.replace(settings or Settings(), retire_after=None)
+        own = of_one_model(settings or Settings())
         trusted = None if trusted_types is None else tuple(trusted_types)
         self._options = RestoreOptions(own, None, None, trusted)
         self._every, self._cached = count(every, "every", 1), count(cached, "cached", 1)

@@ -26,9 +26,14 @@ if TYPE_CHECKING:
     from abers.stream.arrow_tables import ArrowOutputs
     from abers.stream.settings import Settings
 
-__all__ = ["ModelStream"]
+__all__ = ["ModelStream", "of_one_model"]
 
 _END = np.iinfo(np.int64).max
+
+
+def of_one_model(settings: Settings) -> Settings:
+    """Return settings for a model by itself: it is not retired, for there is no other."""
+    return msgspec.structs.replace(settings, retire_after=None)
 
 
 class ModelStream:
@@ -46,9 +51,7 @@ class ModelStream:
         self, model: str, settings: Settings, fields: FieldNames | None, *, outcomes: bool
     ) -> None:
         self._model, self._fields = model, fields
-        # No model is retired: there is no other.
-        own = msgspec.structs.replace(settings, retire_after=None)
-        self._processor = Processor(own, outcomes=outcomes)
+        self._processor = Processor(of_one_model(settings), outcomes=outcomes)
         self._held: tuple[pa.Table, Integers] | None = None  # rows of the last time
         self._awaited: Events | None = None  # labels that are known later
         self._last: int | None = None  # time of the last row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from abers.stream.pending_store import EARLY, FINISHED, PENDING
+from abers.stream.pending_store import EARLY, FINISHED
 from abers.stream.saved_store import STORES, StoreColumns, parts
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def known_count(join: Join) -> int:
 def known_ids(join: Join, task: Task) -> Iterator[KnownIds]:
     """Yield all ids, some at a time; they take time in proportion to their number."""
     models = join.names.by_number
-    for kind in (PENDING, EARLY, FINISHED):
+    for kind in STORES:
         columns = StoreColumns.empty(join.store.count(kind))
         blocks = zip(parts(len(columns.slots)), columns.ids_of(join.store, kind), strict=True)
         for part, ids in blocks:

@@ -17,7 +17,7 @@ from abers.stream.msgpack_encoder import encode
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from abers.arrays import Integers
     from abers.learners import Learner
@@ -104,15 +104,9 @@ def read_learner(blob: bytes, name: str) -> Learner:
     if not blob.startswith(_SKOPS_MAGIC):
         msg = f"{name} is no file of skops; save the learner by skops.io.dump"
         raise StateError(msg)
-    skops = _skops()
-    try:
-        learner: Learner = _loaded(skops, blob, ())
-        sound = _is_learner(learner)
-    except StateError:
-        raise
-    except Exception as error:
-        msg = f"{name}: the learner cannot be loaded ({shown(error)}); save it again"
-        raise StateError(msg) from error
+    learner: Learner
+    what = f"{name}: the learner"
+    learner, sound = _loaded(blob, (), lambda found: [found], what, "save it again")
     if not sound:
         msg = f"{name}: there is no learner in it; save a SklearnClassifier of abers by skops"
         raise StateError(msg)
@@ -131,24 +125,38 @@ def _from_pickle(blob: bytes) -> Learners:
 
 
 def _from_skops(blob: bytes, trusted_types: Sequence[str]) -> Learners:
-    skops = _skops()
-    try:
-        shared, by_model = _loaded(skops, blob, trusted_types)
-        sound = all(map(_is_learner, [*by_model.values(), *([] if shared is None else [shared])]))
-    except StateError:
-        raise
-    except Exception as error:
-        msg = f"the learners in the snapshot cannot be loaded ({shown(error)}); {REMEDY}"
-        raise StateError(msg) from error
+    what = "the learners in the snapshot"
+    learners, sound = _loaded(blob, trusted_types, _each, what, REMEDY)
     if not sound:
-        msg = f"the learners in the snapshot have no methods score and learn; {REMEDY}"
+        msg = f"{what} have no methods score and learn; {REMEDY}"
         raise StateError(msg)
+    shared, by_model = learners
     return shared, by_model
 
 
-def _loaded(skops: Any, blob: bytes, trusted_types: Sequence[str]) -> Any:  # noqa: ANN401 - what was saved
-    _require_trusted(skops.get_untrusted_types(data=blob), trusted_types)
-    return skops.loads(blob, trusted=[*_OWN_TYPES, *trusted_types])
+def _each(learners: Learners) -> list[object]:
+    shared, by_model = learners
+    return [*by_model.values(), *([] if shared is None else [shared])]
+
+
+def _loaded(
+    blob: bytes,
+    trusted_types: Sequence[str],
+    each: Callable[[Any], list[object]],
+    what: str,
+    remedy: str,
+) -> tuple[Any, bool]:
+    """Return what skops saved, and whether each object in it is a learner; errors name it."""
+    skops = _skops()
+    try:
+        _require_trusted(skops.get_untrusted_types(data=blob), trusted_types)
+        found = skops.loads(blob, trusted=[*_OWN_TYPES, *trusted_types])
+        return found, all(map(_is_learner, each(found)))
+    except StateError:
+        raise
+    except Exception as error:
+        msg = f"{what} cannot be loaded ({shown(error)}); {remedy}"
+        raise StateError(msg) from error
 
 
 def _is_learner(found: object) -> bool:

@@ -165,7 +165,7 @@ class Settings(CalibrationSettings, frozen=True, kw_only=True, forbid_unknown_fi
             "An observation counts 180 and anything else 110, with ids, features, and what "
             "protected predictions keep until their labels come. Beyond that the oldest finished "
             "ids of all models are dropped first, then labels, then observations. Labels that came "
-            "and wait for earlier ones take at most as much for each model, besides.",
+            "and wait for earlier ones may take as many bytes again for each model.",
             least=0,
             most=LARGEST_TIME,
         ),

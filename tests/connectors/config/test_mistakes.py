@@ -843,7 +843,7 @@ def test_a_variable_that_nothing_reads(
 def test_a_variable_of_something_else(
     messages: Callable[..., list[str]], name: str, value: str
 ) -> None:
-    """A variable of something else is no mistake, whatever its value."""
+    """A variable of another program is no mistake, with any value."""
     assert messages('input.observations = "a.csv"', {name: value}) == []
 
 

@@ -491,7 +491,7 @@ def test_saved_state_that_is_wrong_is_refused() -> None:
 
 
 def behind(order: TeachingOrder, rows: int) -> bytes:
-    """Return the state of an order after so many more predictions, none of which was noted."""
+    """Return the state of an order after so many more predictions, without notes of them."""
     predictions, last = struct.unpack_from("<qq", order.save())
     return struct.pack("<qq", predictions + rows, last + rows) + order.save()[16:]
 

@@ -102,7 +102,7 @@ def drawn(chance: random.Random, number: int, time: int) -> Event:
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_an_answer_is_there_as_long_as_its_id_is_known(tmp_path: Path, name: str) -> None:
-    """Answers agree with what the processor counts, whatever it forgets, and after restarts."""
+    """Answers agree with the counters of the processor, also where it forgets ids or restarts."""
     chance, time = random.Random(name), 0  # noqa: S311 - of a test
     made: dict[str, bytes | None] = {}
     ends: Counter[str] = Counter()
