@@ -20,6 +20,7 @@ from abers_connectors.dashboard.budget import Budget, Rate
 from abers_connectors.dashboard.label_arrivals import LabelArrivals
 from abers_connectors.dashboard.live_blocks import LiveBlocks
 from abers_connectors.dashboard.model_states import ModelStates
+from abers_connectors.runtime.largest_models import LargeModel  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,6 +47,7 @@ class StreamCounts(msgspec.Struct, frozen=True, kw_only=True):
     behind: float | None = None  # age of the newest event in seconds, of a service
     hints: tuple[str, ...] = ()  # sentences for the operator
     ready: bool = True  # whether everything is served
+    largest: tuple[LargeModel, ...] = ()  # models, the largest first, of a service with several
     since: int | None = None  # wall-clock time in milliseconds from which it counts, of a service
 
     @property

@@ -9,7 +9,7 @@ import msgspec
 from abers.monitoring.answers import formats
 from abers.pages.blocks import AlarmBlock, AnswersBlock, TextBlock, TilesBlock, TileValue, walk
 from abers.pages.html import fragment
-from abers_connectors.dashboard.live_models import chips, models_table
+from abers_connectors.dashboard.live_models import chips, largest_table, models_table
 from abers_connectors.dashboard.model_list import LISTED, listed_sentence
 from abers_connectors.dashboard.models import key_id, key_name
 
@@ -133,7 +133,9 @@ def _models(frame: Frame) -> str:
     """Return the list of several models."""
     if not frame.models[1:]:
         return ""
-    return models_table(frame.models[:LISTED], listed_sentence(len(frame.models)), frame.key)
+    sentence = listed_sentence(len(frame.models))
+    table = models_table(frame.models[:LISTED], sentence, frame.key)
+    return table + largest_table(frame.counts.largest)
 
 
 def _strip(frame: Frame, zone: str) -> TilesBlock:

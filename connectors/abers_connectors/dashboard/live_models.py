@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from abers.pages.blocks import AnswerBlock
     from abers_connectors.dashboard.model_states import ListedStatus
     from abers_connectors.dashboard.models import Key
+    from abers_connectors.runtime.largest_models import LargeModel
 
-__all__ = ["chips", "models_table"]
+__all__ = ["chips", "largest_table", "models_table"]
 
 _CHIPS = {"Model": "model", "Calibrated": "served", "Pays": "pays"}
 _WORDS = {"yes": "right"}
@@ -26,6 +27,13 @@ _HEADS = (
     '<th scope="col" class="left">raw</th><th scope="col" class="left">calibrated</th>'
     '<th scope="col" class="much">wrong at least (raw)</th>'
 )
+
+_LARGEST = "Models with the largest shares of the predictions in the last 5 to 10 minutes"
+_LARGEST_HEADS = (
+    '<th scope="col">model</th><th scope="col">share</th>'
+    '<th scope="col" class="some">predictions</th><th scope="col">memory, about</th>'
+)
+_MIB = 1 << 20
 
 
 def chips(cards: Iterable[AnswerBlock]) -> str:
@@ -43,6 +51,23 @@ def models_table(models: Sequence[ListedStatus], sentence: str, shown: Key | Non
     return (
         f"{said}<table><caption>Models, the worst first</caption><thead><tr>{_HEADS}</tr></thead>"
         f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def largest_table(largest: Sequence[LargeModel]) -> str:
+    """Return a table of the models with the largest shares; empty without any."""
+    if not largest:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row" class="long">{escape(one.model or "default")}</th>'
+        f"<td>{100 * one.share:.1f} %</td>"
+        f'<td class="some">{formats.count(one.predictions)}</td>'
+        f"<td>{one.bytes / _MIB:,.1f} MiB</td></tr>"
+        for one in largest
+    )
+    return (
+        f'<p class="why">{_LARGEST}.</p><table><caption>{_LARGEST}</caption>'
+        f"<thead><tr>{_LARGEST_HEADS}</tr></thead><tbody>{rows}</tbody></table>"
     )
 
 

@@ -72,6 +72,7 @@ class ServicePage:
             lag=sum(view.lags.values()),
             behind=max(view.now - max(clocks), 0.0) / 1000 if clocks else None,
             hints=tuple(view.hints),
+            largest=tuple(view.largest if len(view.largest) > 1 else ()),
             ready=view.ready,
             since=view.started,
         )

@@ -18,6 +18,7 @@ from abers.monitoring import TESTS
 from abers_connectors.metrics.answer_cache import AnswerCache
 from abers_connectors.metrics.definitions import METRICS, Definition
 from abers_connectors.metrics.labels import LabelCache
+from abers_connectors.runtime.memory_limit import memory_limit
 from abers_connectors.runtime.model_totals import BINS, PIT_BOUNDS, WIDTH_BOUNDS
 from abers_connectors.runtime.status import INPUTS
 
@@ -94,6 +95,9 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_pending_observations": [((n,), one.pending) for n, one in gauges.items()],
         "abers_early_labels": [((n,), one.early) for n, one in gauges.items()],
         "abers_state_bytes": [((str(n),), size) for n, size in view.sizes.items()],
+        "abers_model_share_ratio": [((one.model,), one.share) for one in view.largest],
+        "abers_model_state_bytes": [((one.model,), one.bytes) for one in view.largest],
+        "abers_memory_limit_bytes": [((), one) for one in (memory_limit(),) if one is not None],
         "abers_event_time_lag_seconds": [
             ((n,), (view.now - clock) / 1000) for n, clock in clocks.items()
         ],

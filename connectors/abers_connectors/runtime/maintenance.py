@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers_connectors.runtime.join_check import JoinCheck
 from abers_connectors.runtime.loss_check import LossCheck
+from abers_connectors.runtime.memory_limit import memory_limit, memory_sentence
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
@@ -130,7 +131,9 @@ class Maintenance:
         self._status.update_evidence(tasks)
         for sentence in self._losses.check(tasks):
             _log.warning(sentence)
-        self._status.update_losses(self._losses.sentences)
+        states = sum(self._status.view().sizes.values())
+        memory = memory_sentence(states, memory_limit())
+        self._status.update_losses([*self._losses.sentences, *([memory] if memory else [])])
         if warning := self._join_check.check(tasks, self._status.median_label_delay()):
             self._status.hint(warning)
             _log.warning(warning)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers.stream import make_task
+from abers.stream.processor_view import ModelHoldings
 
 if TYPE_CHECKING:
-    from abers.stream import Processor
+    from collections.abc import Sequence
 
-__all__ = ["state_bytes"]
+    from abers.monitoring import TaskMonitor
+    from abers.stream import Processor, Settings
+
+__all__ = ["model_bytes", "state_bytes"]
 
 _ID = 36  # bytes of an id, as a UUID has
 _MODEL, _MONITOR = 3_000, 3_500  # its calibrator, and its monitor
@@ -33,11 +37,21 @@ def state_bytes(processor: Processor) -> int:
     >>> state_bytes(processor) == 3_000 + 3_500 + 20 + 30 + 110 + 36
     True
     """
-    models, monitors = len(processor.keys), processor.monitors
-    labels, finished = processor.held
     pending, early = processor.waiting
-    classes = len(processor.settings.classes)
-    model = _MODEL + _LABEL * labels / max(models, 1)
+    labels, finished = processor.held
+    whole = ModelHoldings(range(len(processor.keys)), labels, pending, early + finished)
+    return _bytes(processor.settings, whole, processor.monitors)
+
+
+def model_bytes(processor: Processor, held: ModelHoldings) -> int:
+    """Estimate the bytes of memory that a model takes in a processor, as `state_bytes` does."""
+    monitors = processor.monitors
+    return _bytes(processor.settings, held, [monitors[key] for key in held.keys if monitors])
+
+
+def _bytes(settings: Settings, held: ModelHoldings, monitors: Sequence[TaskMonitor]) -> int:
+    models, classes = len(held.keys), len(settings.classes)
+    model = _MODEL + _LABEL * held.labels / max(models, 1)
     each = sum(monitor.count for monitor in monitors) / max(models, 1)  # of all time
     for monitor in monitors[:1]:
         views = sum(len(process.views) for process in monitor.e_processes)
@@ -47,12 +61,12 @@ def state_bytes(processor: Processor) -> int:
             + views * _VIEW
             + _ANSWERS * (views > 0)
         )
-    task = make_task(processor.settings)
+    task = make_task(settings)
     mixed = task.mixed
     if mixed:
         fading = () if task.native() else _FADING
         model += _PROTECTED + _EXPERT * sum(min(each, most) for most in fading)
-        model += (_CLASS + _LABEL * labels / max(models, 1)) * classes
+        model += (_CLASS + _LABEL * held.labels / max(models, 1)) * classes
     lane = mixed * (_CLASS_LANE * classes + _PENDING if classes else _LANE)
-    waiting = pending * (_PENDING + _ID + lane) + (early + finished) * (_KNOWN + _ID)
+    waiting = held.pending * (_PENDING + _ID + lane) + held.known * (_KNOWN + _ID)
     return round(models * model + waiting)

@@ -17,6 +17,7 @@ import numpy as np
 from abers.monitoring import evidence_numbers, others_total, strongest, verdicts_total
 from abers.stream import accounts
 from abers_connectors.runtime.counters import Counters, TaskGauges
+from abers_connectors.runtime.largest_models import LargeModel, LargestModels
 from abers_connectors.runtime.model_index import ModelIndex
 from abers_connectors.runtime.named_models import OTHERS, NamedModels
 from abers_connectors.runtime.state_size import state_bytes
@@ -53,6 +54,7 @@ class StatusView:
     gauges: dict[int, TaskGauges]  # by partition
     unbalanced: dict[int, list[str]]  # accounts that do not close, by partition
     sizes: dict[int, int]  # estimated bytes of memory of each state, by partition
+    largest: Sequence[LargeModel]  # models with the most predictions of late
     lags: dict[tuple[str, int], int]  # records behind, by topic and partition
     # By model, see `Status.update_evidence`: of each test the strongest segment,
     evidence: Mapping[str, Sequence[Evidence]]
@@ -122,6 +124,7 @@ class Status:
         self._retired: set[str] = set()
         self._gauges: dict[int, TaskGauges] = {}
         self._sizes: dict[int, int] = {}
+        self._large, self._largest = LargestModels(clock), list[LargeModel]()
         self._lags: dict[tuple[str, int], int] = {}
         self._evidence: Mapping[str, Sequence[Evidence]] = {}
         self._numbers: Mapping[str, Sequence[Number]] = {}
@@ -143,6 +146,7 @@ class Status:
             self._gauges = {one: gauge for one, gauge in self._gauges.items() if one in mine}
             self._lags = {one: lag for one, lag in self._lags.items() if one[1] in mine}
             self._evidence, self._numbers, self._sizes, self._answer_sums = {}, {}, {}, {}
+            self._large, self._largest = LargestModels(self._clock), []
         self.models.update({})
 
     def restored(self, task: StreamTask) -> None:
@@ -235,7 +239,7 @@ class Status:
             self._lags.update(lags)
 
     def update_evidence(self, tasks: Sequence[StreamTask]) -> None:
-        """Update sizes, the index of all models, and the evidence of some, between two batches.
+        """Update sizes, the index of all models, and what is known of some, between two batches.
 
         It is that of the models with counts of their own, and of the others the few with the
         strongest evidence. The totals of retired models that no task has any more are dropped.
@@ -260,8 +264,10 @@ class Status:
         }
         sums = {model: [*_answer_sums(many)] for model, many in found.items()}
         sizes = {number: state_bytes(processor) for number, processor in processors.items()}
+        largest = self._large(processors.values())
         with self._lock:
             self._evidence, self._numbers, self._sizes = evidence, numbers, sizes
+            self._largest = largest
             self._answer_sums = sums
             gone, self._retired = self._retired - known, set()
             self._counts.model_totals.drop(gone)
@@ -287,7 +293,7 @@ class Status:
                 self._hints[sentence] = None
 
     def update_losses(self, sentences: Sequence[str]) -> None:
-        """Replace the hints about what is lost."""
+        """Replace the hints about what is lost, and about memory."""
         self._losses = sentences
 
     # Reads by other threads
@@ -324,6 +330,7 @@ class Status:
                 dict(self._gauges),
                 unbalanced,
                 self._sizes,
+                self._largest,
                 dict(self._lags),
                 self._evidence,
                 self._numbers,

@@ -267,6 +267,12 @@ void bind_pending_store(nb::module_& m) {
             return pending.store(which(store)).count();
           },
           "store"_a)
+      .def(
+          "count_of",
+          [](const PendingStore& pending, std::size_t store, std::uint32_t model) {
+            return pending.store(which(store)).count_of(model);
+          },
+          "store"_a, "model"_a)
       .def("undecided", &PendingStore::undecided)
       .def("entries", &abers::entries, "store"_a, "behind"_a, "slots"_a, "models"_a, "keys"_a,
            "times"_a, "stored"_a, "values"_a)

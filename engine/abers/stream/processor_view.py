@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream import accounts, known_ids
 from abers.stream.pending_store import EARLY, FINISHED, PENDING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from abers.monitoring import TaskMonitor
     from abers.stream.columns import Events
@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from abers.stream.known_ids import KnownIds
     from abers.stream.state import ProcessorState
 
-__all__ = ["ProcessorView"]
+__all__ = ["ModelHoldings", "ProcessorView"]
+
+
+class ModelHoldings(NamedTuple):
+    """What a processor keeps of a model, in all its segments."""
+
+    keys: Sequence[int]  # numbers of its pairs of model and segment
+    labels: int  # in its calibrators
+    pending: int  # observations that wait for labels
+    known: int  # labels that wait for observations, and finished ids that are remembered
 
 
 class ProcessorView:
@@ -77,6 +86,38 @@ class ProcessorView:
     def keys(self) -> Sequence[tuple[str, str]]:
         """Model and segment of each calibrator, by its number."""
         return [*self._state.join.names.pairs]
+
+    @property
+    def made(self) -> Sequence[int]:
+        """Number of predictions of each calibrator since the beginning of the state."""
+        found: list[int] = self._state.calibration.made.tolist()
+        return found
+
+    def holdings(self, models: Collection[str]) -> dict[str, ModelHoldings]:
+        """Return what is kept of some models; those that are not known are left out.
+
+        Examples
+        --------
+        >>> from abers.stream import Label, Observation, Processor
+        >>> processor = Processor()
+        >>> pair = [Observation("a", 1, score=0.5), Label("a", 2, value=1)]
+        >>> _ = processor.process_many([*pair, Observation("b", 3, score=0.5)])
+        >>> processor.holdings(["default", "other"])
+        {'default': ModelHoldings(keys=[0], labels=1, pending=1, known=1)}
+        """
+        keys: dict[str, list[int]] = {}
+        for key, (model, _) in enumerate(self.keys):
+            if model in models:
+                keys.setdefault(model, []).append(key)
+        return {model: self._holdings_of(model, of_model) for model, of_model in keys.items()}
+
+    def _holdings_of(self, model: str, keys: Sequence[int]) -> ModelHoldings:
+        store, number = self._state.join.store, self._state.join.names.models[model]
+        size = self._state.calibration.calibrators.size
+        pending, early, finished = (
+            store.count_of(kind, number) for kind in (PENDING, EARLY, FINISHED)
+        )
+        return ModelHoldings(keys, sum(map(size, keys)), pending, early + finished)
 
     @property
     def monitors(self) -> Sequence[TaskMonitor]:

@@ -53,3 +53,30 @@ def test_what_was_committed() -> None:
         assert found["unreadable records: 1 bad-json"] == "1"
         assert "1 of 200 labels" in document["parts"]["answers"]
         assert asked(url, "/livez").code == 200
+
+
+def test_the_largest_models() -> None:
+    """A page of several models names those with the largest shares, with the memory of each."""
+    status = Status(60.0, wall=lambda: NOW)
+    seconds = count()
+    page = ServicePage("fraud-service", status, clock=lambda: next(seconds))
+    task = Served(2)
+    status.assign([("in", 2)])
+    status.restored(task)
+    lines = [
+        b'{"id": "%d", "time": %d, "score": 0.5, "model": "%s"}'
+        % (number, NOW * 1000, b"cards" if number else b"<loans>")
+        for number in range(4)
+    ]
+    work = task.take(*map(Read, lines), inputs=bytes(4))
+    with serving(HttpSection(port=0), status, page.feed) as url, Listening(url) as client:
+        page.refresh([])
+        assert client.page()["phase"] == "waiting"
+        status.batch_committed(task, work)
+        status.update_evidence([task])
+        page.take(task, work)
+        page.refresh([task])
+        table = client.page()["parts"][":models"]
+    assert ">cards</th><td>75.0 %</td>" in table
+    assert ">&lt;loans&gt;</th><td>25.0 %</td>" in table
+    assert "MiB</td>" in table
