@@ -27,6 +27,8 @@ from tests.engine.stream.cases import (
 )
 from tests.engine.stream.replies import identities, lab, obs
 from tests.engine.stream.test_journal import LIVES
+from tests.engine.stream.test_retirement import HONEST, day, junk, often
+from tests.engine.stream.test_retirement import LIMITED as RETIRING
 
 from abers import ParameterError, StateError
 from abers.exceptions import SettingsError
@@ -243,6 +245,25 @@ def test_accounts_add_up(
     assert restored(whole).counters == processor.counters
     again = split(whole, 3, owners.__getitem__)
     assert_alike(again, states)
+
+
+def test_retired_models_are_of_the_first_part() -> None:
+    """What ended with them is counted there, and the others have their own bytes alone."""
+    owners = {model: part for part, model in enumerate(HONEST)}
+    batches = [[*often(HONEST), *day(0), *junk(1, 5), *junk(2, 5), *junk(3, 5)]]
+    batches += [day(number) for number in range(1, 6)]
+    whole, alone = Processor(RETIRING), [Processor(RETIRING) for _ in HONEST]
+    for batch in batches:
+        fed(whole, batch)
+        for part, processor in enumerate(alone):
+            fed(processor, [one for one in batch if owners.get(one.model) == part])
+    assert whole.accounts["retired"] == whole.counters["retired"] == 3
+    states = split(saved(whole), len(HONEST), owners.__getitem__)
+    assert [*map(payloads, states)] == [payloads(saved(one)) for one in alone]
+    parts = [restored(one) for one in states]
+    assert [one.accounts["retired"] for one in parts] == [3, 0, 0]
+    assert [accounts.unbalanced(one.accounts) for one in parts] == [[], [], []]
+    assert accounts.total(one.accounts for one in parts) == accounts.total([whole.accounts])
 
 
 def test_a_whole_is_its_only_part() -> None:
