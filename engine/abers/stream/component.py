@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from abers.arrays import Integers
     from abers.serialization import Piece
+    from abers.stream.layouts import Layout
 
 __all__ = [
     "Component",
     "SavedComponent",
     "encode_components",
+    "encode_saved",
     "load_components",
     "require_readable",
 ]
@@ -55,12 +57,15 @@ class Component(ABC):
         does not know it drops it, or refuses the snapshot.
     derived
         Whether it depends on more than the events, and is no part of `Processor.state_bytes`.
+    layout
+        How the latest form is split by model, and joined.
     """
 
     name: str
     formats: ClassVar[Mapping[int, Any]]
     missing: _Missing = "refuse"
     derived: ClassVar[bool] = False
+    layout: Layout
 
     @property
     def version(self) -> int:
@@ -91,11 +96,25 @@ def encode_components(components: Iterable[Component], slots: Integers) -> Itera
     return encode_struct({one.name: _encode(one, slots) for one in components})
 
 
+def encode_saved(components: Mapping[str, SavedComponent]) -> Iterator[Piece]:
+    """Encode components as they were saved."""
+    return encode_struct({name: _saved(one) for name, one in components.items()})
+
+
 def _encode(component: Component, slots: Integers) -> Iterator[Piece]:
-    yield header(ARRAY, len(SavedComponent.__struct_fields__))
-    yield from encode(component.version)
-    yield from encode(component.missing)
+    yield from _head(component.version, component.missing)
     yield from component.save(slots)
+
+
+def _saved(component: SavedComponent) -> Iterator[Piece]:
+    yield from _head(component.version, component.missing)
+    yield memoryview(component.payload)
+
+
+def _head(version: int, missing: _Missing) -> Iterator[Piece]:
+    yield header(ARRAY, len(SavedComponent.__struct_fields__))
+    yield from encode(version)
+    yield from encode(missing)
 
 
 def require_readable(

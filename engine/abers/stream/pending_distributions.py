@@ -7,23 +7,33 @@ label, and then dropped. There are never more of them than observations that wai
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
 
 from abers.arrays import raw
 from abers.regression import PredictiveDistribution
+from abers.serialization import require
+from abers.stream.layouts import Axis, Layout, spans
 from abers.stream.msgpack_encoder import ARRAY, BINARY, encode, header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from abers.arrays import Floats
+    from numpy.typing import NDArray
+
+    from abers.arrays import Floats, Integers
     from abers.serialization import Piece
     from abers.stream.column_types import Column
+    from abers.stream.layouts import Cut
 
-__all__ = ["PendingDistributions", "SavedDistributions", "distribution_scores"]
+__all__ = [
+    "DistributionLayout",
+    "PendingDistributions",
+    "SavedDistributions",
+    "distribution_scores",
+]
 
 _BLOCK_DISTRIBUTIONS = 10_000  # distributions that are encoded at once
 
@@ -35,6 +45,52 @@ class SavedDistributions(msgspec.Struct, array_like=True):
     supports: memoryview  # the two ends of each
     thresholds: memoryview  # where each CDF jumps
     values: memoryview  # its value before the first threshold, and those at each
+
+
+class DistributionLayout(Layout):
+    """`SavedDistributions`, a CDF for each observation that waits."""
+
+    def split(self, payload: msgspec.Raw, cut: Cut) -> Iterator[bytes]:
+        """Yield the CDFs of each part."""
+        columns = _columns(payload, cut.size(Axis.OBSERVATIONS))
+        return (_taken(columns, rows) for rows in cut.rows[Axis.OBSERVATIONS])
+
+    def join(self, payloads: Sequence[msgspec.Raw], cut: Cut) -> bytes:
+        """Return all CDFs."""
+        of_parts = zip(payloads, cut.rows[Axis.OBSERVATIONS], strict=True)
+        several = (_columns(one, len(rows)) for one, rows in of_parts)
+        columns = [np.concatenate(each) for each in zip(*several, strict=True)]
+        return _encoded(columns)
+
+
+def _columns(payload: msgspec.Raw, count: int) -> list[NDArray[Any]]:
+    """Return counts, supports, thresholds and values of so many saved CDFs."""
+    saved = msgspec.msgpack.decode(payload, type=SavedDistributions)
+    counts = np.frombuffer(saved.counts, "<u4")
+    supports, thresholds, values = (
+        np.frombuffer(one, "<f8") for one in (saved.supports, saved.thresholds, saved.values)
+    )
+    total = int(counts.sum(dtype=np.int64))
+    sizes = tuple(map(len, (counts, supports, thresholds, values)))
+    require(sizes == (count, 2 * count, total, total + count), "distributions")
+    return [counts, supports, thresholds, values]
+
+
+def _taken(columns: Sequence[NDArray[Any]], rows: Integers) -> bytes:
+    """Encode some of the CDFs."""
+    counts, supports, thresholds, values = columns
+    taken = (
+        counts[rows],
+        supports.reshape(-1, 2)[rows],
+        thresholds[spans(counts, rows)],
+        values[spans(counts.astype(np.int64) + 1, rows)],
+    )
+    return _encoded(taken)
+
+
+def _encoded(columns: Sequence[NDArray[Any]]) -> bytes:
+    """Encode counts, supports, thresholds and values."""
+    return msgspec.msgpack.encode(SavedDistributions(*map(raw, columns)))
 
 
 class PendingDistributions:

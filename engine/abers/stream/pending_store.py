@@ -13,6 +13,7 @@ __all__ = [
     "ASSUMED",
     "ASSUMES",
     "EARLY",
+    "ENTRY_BYTES",
     "FINISHED",
     "LATE",
     "NO_CLOCK",
@@ -32,6 +33,8 @@ WAITS, REPEATS = 0, 1
 """Results of a label that is no step; with any other its observation no longer waits."""
 ASSUMED = -1.0
 """What an observation has in the place of the bytes of its features once its label is assumed."""
+ENTRY_BYTES = (180, 110, 110)
+"""Bytes that an entry of each kind counts for, besides its id and features."""
 
 QUORUM = 3
 """Number of ids that must agree when the clock of a model starts, or moves far."""

@@ -12,8 +12,13 @@ from abers.serialization import MAX_COUNT, column, require
 from abers.stream.alarms import KeyedEProcesses, SavedEProcesses
 from abers.stream.component import Component
 from abers.stream.history import SavedHistory
+from abers.stream.layouts import ArrayLayout, Axis, ColumnLayout, ListLayout
 from abers.stream.msgpack_encoder import ARRAY, BINARY, encode, encode_array, header
-from abers.stream.pending_distributions import PendingDistributions, SavedDistributions
+from abers.stream.pending_distributions import (
+    DistributionLayout,
+    PendingDistributions,
+    SavedDistributions,
+)
 from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import parts
 from abers.stream.settings import LARGEST_TIME
@@ -50,6 +55,7 @@ class Calibrators(Component):
 
     name = "calibrators"
     formats: ClassVar = {1: _SavedCalibrators}
+    layout = ArrayLayout(ColumnLayout(Axis.KEYS), ListLayout(Axis.KEYS))
 
     def __init__(self, state: ProcessorState) -> None:
         self._calibration, self._keys = state.calibration, state.join.names.keys
@@ -77,6 +83,7 @@ class Trackers(Component):
 
     name = "tracker"
     formats: ClassVar = {1: list[bytes]}
+    layout = ListLayout(Axis.KEYS)
 
     def __init__(self, state: ProcessorState) -> None:
         self._calibration = state.calibration
@@ -98,6 +105,7 @@ class MonitorStates(Component):
     """The state of one of the monitors of each key; the first state makes the others, empty."""
 
     formats: ClassVar = {2: list[Any]}
+    layout = ListLayout(Axis.KEYS)
 
     def __init__(self, state: ProcessorState, kind: type[Monitor], place: int) -> None:
         self._calibration, self._task = state.calibration, state.task
@@ -137,6 +145,7 @@ class Predictions(Component):
 
     name = "rows"
     formats: ClassVar = {1: memoryview}
+    layout = ColumnLayout(Axis.OBSERVATIONS)
 
     def __init__(self, state: ProcessorState) -> None:
         self._calibration, self._join, self._task = state.calibration, state.join, state.task
@@ -171,6 +180,7 @@ class Distributions(Component):
 
     name = "distributions"
     formats: ClassVar = {1: SavedDistributions}
+    layout = DistributionLayout()
 
     def __init__(self, state: ProcessorState, pending: PendingDistributions) -> None:
         self._store, self._pending = state.join.store, pending
@@ -189,6 +199,7 @@ class EProcesses(Component):
 
     name = "e_processes"
     formats: ClassVar = {2: SavedEProcesses}
+    layout = ArrayLayout(ColumnLayout(Axis.OBSERVATIONS), ListLayout(Axis.KEYS))
 
     def __init__(self, state: ProcessorState, e_processes: KeyedEProcesses) -> None:
         self._store, self._calibration = state.join.store, state.calibration
@@ -208,6 +219,7 @@ class Histories(Component):
 
     name = "history"
     formats: ClassVar = {1: list[SavedHistory]}
+    layout = ListLayout(Axis.KEYS)
     missing = "empty"
     derived = True
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
 
 from abers.serialization import count, require
+from abers.stream.accounts import total
 from abers.stream.component import Component
-from abers.stream.join import LATER_COUNTERS
+from abers.stream.join import COUNTERS, LATER_COUNTERS
+from abers.stream.layouts import ArrayLayout, Axis, Layout, ListLayout
 from abers.stream.msgpack_encoder import encode, encode_array
 from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import (
@@ -19,20 +22,73 @@ from abers.stream.saved_store import (
     encode_stores,
     load_clocks,
     load_store,
+    store_layout,
 )
 from abers.stream.validation import require_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from abers.arrays import Integers
     from abers.serialization import Piece
+    from abers.stream.layouts import Cut
     from abers.stream.model_learners import ModelLearners
     from abers.stream.state import ProcessorState
 
-__all__ = ["Clocks", "EventCounters", "Features", "Names", "Pending"]
+__all__ = ["Clocks", "EventCounters", "Features", "Names", "Pending", "SavedNames"]
 
-_encode_to_bytes = msgspec.msgpack.Encoder().encode
+_decode, _encode_to_bytes = msgspec.msgpack.decode, msgspec.msgpack.Encoder().encode
+_Counts: TypeAlias = dict[str, int]
+
+
+class _CounterLayout(Layout):
+    """Counters: what waits is counted where it waits, and all else in the first part.
+
+    Of each other part, an observation that waits, and for which no label was assumed, counts as an
+    observation and a prediction, and a label that waits as a label that came, early. So each
+    account of `abers.stream.accounts` adds up in every part, and all parts have the sums of the
+    whole. What has ended (labels learned or assumed, duplicates, dead letters, what expired, was
+    evicted or retired) is of the first part, whatever its model: no counter is by model.
+    """
+
+    def split(self, payload: msgspec.Raw, cut: Cut) -> Iterator[bytes]:
+        """Yield the counters of each part."""
+        early = cut.rows[Axis.EARLY_LABELS]
+        waiting = zip(cut.undecided[1:], map(len, early[1:]), strict=True)
+        others = [*(_waiting(*each) for each in waiting)]
+        first = Counter(_counts(payload))
+        for one in others:
+            first.subtract(one)
+        return (_encode_to_bytes(_written(one)) for one in (first, *others))
+
+    def join(self, payloads: Sequence[msgspec.Raw], cut: Cut) -> bytes:
+        """Return the sums."""
+        del cut
+        return _encode_to_bytes(_written(total(map(_counts, payloads))))
+
+
+def _waiting(observations: int, labels: int) -> _Counts:
+    """Return the counters of a state that has nothing but what waits."""
+    return dict.fromkeys(COUNTERS, 0) | {
+        "observations": observations,
+        "predictions": observations,
+        "labels_in": labels,
+        "early_labels": labels,
+    }
+
+
+def _counts(payload: msgspec.Raw) -> _Counts:
+    """Return saved counters; a ValueError if they cannot be all of them."""
+    saved = dict.fromkeys(LATER_COUNTERS, 0) | _decode(payload, type=_Counts)
+    require(saved.keys() == {*COUNTERS}, "counters")
+    return {name: saved[name] for name in COUNTERS}
+
+
+def _written(counters: Mapping[str, int]) -> _Counts:
+    """Return the counters as they are saved."""
+    for name, number in counters.items():
+        count(number, f"counter {name}")
+    return {name: one for name, one in counters.items() if one or name not in LATER_COUNTERS}
 
 
 class EventCounters(Component):
@@ -40,6 +96,7 @@ class EventCounters(Component):
 
     name = "counters"
     formats: ClassVar = {1: dict[str, int]}
+    layout = _CounterLayout()
 
     def __init__(self, state: ProcessorState) -> None:
         self._join = state.join
@@ -58,7 +115,9 @@ class EventCounters(Component):
         self._join.counters = saved
 
 
-class _SavedNames(msgspec.Struct, array_like=True):
+class SavedNames(msgspec.Struct, array_like=True):
+    """Models, and pairs of model and segment, by their numbers."""
+
     models: list[str]
     keys: list[tuple[str, str]]
 
@@ -67,7 +126,8 @@ class Names(Component):
     """Models, and pairs of model and segment, by their numbers."""
 
     name = "keys"
-    formats: ClassVar = {1: _SavedNames}
+    formats: ClassVar = {1: SavedNames}
+    layout = ArrayLayout(ListLayout(Axis.MODELS), ListLayout(Axis.KEYS))
 
     def __init__(self, state: ProcessorState) -> None:
         self._names, self._settings = state.join.names, state.settings
@@ -78,7 +138,7 @@ class Names(Component):
         del slots
         return encode([self._names.by_number, self._names.pairs])
 
-    def _load(self, saved: _SavedNames) -> None:
+    def _load(self, saved: SavedNames) -> None:
         names = [*saved.models, *(segment for _, segment in saved.keys)]
         count = max(len(saved.models), len(saved.keys))
         require_limits(self._settings, count, names, [], self._front)
@@ -94,6 +154,7 @@ class Clocks(Component):
 
     name = "clocks"
     formats: ClassVar = {1: list[SavedClock]}
+    layout = ListLayout(Axis.MODELS)
 
     def __init__(self, state: ProcessorState) -> None:
         self._join = state.join
@@ -112,6 +173,7 @@ class Pending(Component):
 
     name = "pending"
     formats: ClassVar = {1: list[SavedStore]}
+    layout = ArrayLayout(*map(store_layout, STORES))
 
     def __init__(self, state: ProcessorState, *, finished_ids: bool = True) -> None:
         self._state, self._finished_ids = state, finished_ids
@@ -138,6 +200,7 @@ class Features(Component):
 
     name = "features"
     formats: ClassVar = {1: list[Any]}
+    layout = ListLayout(Axis.OBSERVATIONS)
 
     def __init__(self, state: ProcessorState, learners: ModelLearners) -> None:
         self._store, self._learners = state.join.store, learners

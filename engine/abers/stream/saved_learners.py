@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import pickle
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
+
 from abers.exceptions import MissingExtraError, ParameterError, StateError
-from abers.serialization import REMEDY
+from abers.serialization import REMEDY, require
 from abers.stream.component import Component
+from abers.stream.layouts import Layout
 from abers.stream.msgpack_encoder import encode
 from abers.validation import shown
 
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from abers.arrays import Integers
     from abers.learners import Learner
     from abers.serialization import Piece
+    from abers.stream.layouts import Cut
     from abers.stream.model_learners import ModelLearners
 
     Learners = tuple[Learner | None, dict[str, Learner]]
@@ -33,6 +38,41 @@ _OWN_TYPES = ("abers.learners.sklearn_adapters.SklearnClassifier",)
 _METHODS = ("score", "learn")
 
 
+class _LearnerLayout(Layout):
+    """Learners: each goes with its model, and a learner that all models share to every part."""
+
+    def __init__(self, trusted_types: Sequence[str] | None) -> None:
+        self._trusted_types = trusted_types
+
+    def split(self, payload: msgspec.Raw, cut: Cut) -> Iterator[bytes]:
+        """Yield the learners of each part."""
+        shared, by_model = self._read(payload)
+        require(by_model.keys() <= {*chain(*cut.models)}, "learners")
+        for models in cut.models:
+            own = {model: by_model[model] for model in models if model in by_model}
+            yield self._write((shared, own))
+
+    def join(self, payloads: Sequence[msgspec.Raw], cut: Cut) -> bytes:
+        """Return all learners; a StateError if those that are shared differ."""
+        del cut
+        several = [self._read(one) for one in payloads]
+        if len({pickle.dumps(shared, protocol=5) for shared, _ in several}) > 1:
+            msg = (
+                "the models of these states share a learner, and it has learned from other events "
+                "in each, so there is no learner for all of them; derive the state anew from all "
+                "events, or name a learner in the settings, which gives each model its own"
+            )
+            raise StateError(msg)
+        shared, _ = several[0]
+        return self._write((shared, dict(chain(*(own.items() for _, own in several)))))
+
+    def _read(self, payload: msgspec.Raw) -> Learners:
+        return load(msgspec.msgpack.decode(payload, type=bytes), self._trusted_types)
+
+    def _write(self, learners: Learners) -> bytes:
+        return msgspec.msgpack.encode(dump(learners, self._trusted_types))
+
+
 class SavedLearners(Component):
     """The learners; nothing of them is read before the seal and the settings are."""
 
@@ -42,6 +82,7 @@ class SavedLearners(Component):
 
     def __init__(self, learners: ModelLearners, trusted_types: Sequence[str] | None) -> None:
         self._learners, self._trusted_types = learners, trusted_types
+        self.layout = _LearnerLayout(trusted_types)
 
     def save(self, slots: Integers) -> Iterator[Piece]:
         """Encode the learners."""

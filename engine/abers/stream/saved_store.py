@@ -14,8 +14,18 @@ import numpy as np
 
 from abers.arrays import raw
 from abers.serialization import require
+from abers.stream.layouts import ArrayLayout, Axis, ColumnLayout, NumberLayout, TextLayout
 from abers.stream.msgpack_encoder import ARRAY, TEXT, encode, header
-from abers.stream.pending_store import APART, ASSUMED, EARLY, FINISHED, NO_CLOCK, PENDING, QUORUM
+from abers.stream.pending_store import (
+    APART,
+    ASSUMED,
+    EARLY,
+    ENTRY_BYTES,
+    FINISHED,
+    NO_CLOCK,
+    PENDING,
+    QUORUM,
+)
 from abers.stream.settings import LARGEST_TIME
 from abers.stream.validation import require_limits
 
@@ -41,9 +51,16 @@ __all__ = [
     "load_clocks",
     "load_store",
     "parts",
+    "payload_bytes",
+    "store_layout",
 ]
 
-STORES = (PENDING, EARLY, FINISHED)
+STORES = {
+    PENDING: Axis.OBSERVATIONS,
+    EARLY: Axis.EARLY_LABELS,
+    FINISHED: Axis.FINISHED_IDS,
+}
+"""Kinds of entries, each with the axis of its entries."""
 _BLOCK_ENTRIES = 1 << 16  # entries that are read or written at once
 
 
@@ -134,6 +151,26 @@ class StoreColumns(NamedTuple):
 def parts(count: int) -> Iterator[slice]:
     """Yield slices of a limited length that cover so many rows."""
     return (slice(first, first + _BLOCK_ENTRIES) for first in range(0, count, _BLOCK_ENTRIES))
+
+
+def store_layout(kind: int) -> ArrayLayout:
+    """Return the layout of a `SavedStore`; of observations alone the keys are those of models."""
+    axis = STORES[kind]
+    keys = NumberLayout(axis, Axis.KEYS) if kind == PENDING else ColumnLayout(axis)
+    return ArrayLayout(
+        TextLayout(axis),
+        NumberLayout(axis, Axis.MODELS),
+        keys,
+        *(ColumnLayout(axis) for _ in range(3)),
+    )
+
+
+def payload_bytes(saved: SavedStore, kind: int) -> int:
+    """Return the bytes for which the entries of a kind count, as `limits.max_bytes` limits them."""
+    sizes = np.frombuffer(saved.values, "<f8")
+    features = sizes[sizes != ASSUMED].sum() if kind == PENDING else 0
+    ids = len(msgspec.msgpack.decode(saved.ids.text, type=str).encode())
+    return ENTRY_BYTES[kind] * len(sizes) + ids + int(features)
 
 
 def encode_stores(store: PendingStore, *, finished_ids: bool) -> Iterator[Piece]:

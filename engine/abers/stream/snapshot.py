@@ -23,6 +23,7 @@ from abers.stream import saved_calibration, saved_join, saved_learners
 from abers.stream.component import (
     SavedComponent,
     encode_components,
+    encode_saved,
     load_components,
     require_readable,
 )
@@ -40,15 +41,28 @@ if TYPE_CHECKING:
     from abers.stream.component import Component
     from abers.stream.state import ProcessorState
 
-__all__ = ["MAGIC", "Snapshot", "dump", "dump_state", "load", "load_state", "read", "require_whole"]
+__all__ = [
+    "INCONSISTENT",
+    "MAGIC",
+    "Snapshot",
+    "components_of",
+    "dump",
+    "dump_state",
+    "load",
+    "load_state",
+    "read",
+    "require_whole",
+    "write",
+]
 
 MAGIC = b"abersPS\x01"
 _DESCRIPTION = "a snapshot of a processor"
 _LEARNERS = saved_learners.SavedLearners.name
-_INCONSISTENT = (
+INCONSISTENT = (
     *(ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError),
     msgspec.MsgspecError,
 )
+"""What is raised by bytes that are under a right seal, and are no state."""
 _encode_to_bytes = msgspec.msgpack.Encoder().encode
 
 
@@ -61,7 +75,7 @@ class Snapshot(msgspec.Struct):
     components: dict[str, SavedComponent]
 
 
-def _components(state: ProcessorState, *, finished_ids: bool = True) -> Iterator[Component]:
+def components_of(state: ProcessorState, *, finished_ids: bool = True) -> Iterator[Component]:
     """Yield the parts of a state, but its learners, each behind those that it needs."""
     calibration = state.calibration
     yield saved_join.EventCounters(state)
@@ -88,7 +102,7 @@ def _components(state: ProcessorState, *, finished_ids: bool = True) -> Iterator
 
 def dump_state(state: ProcessorState) -> Iterator[Piece]:
     """Encode the parts of a state that follow from the events, in canonical form."""
-    return _encode(state, [one for one in _components(state) if not one.derived])
+    return _encode(state, [one for one in components_of(state) if not one.derived])
 
 
 def _encode(state: ProcessorState, components: Sequence[Component]) -> Iterator[Piece]:
@@ -105,15 +119,41 @@ def dump(  # noqa: PLR0913 - the state, the position, and what is saved how
     finished_ids: bool,
 ) -> Iterator[Piece]:
     """Return the snapshot of a state in pieces, each made when it is its turn."""
-    components = [*_components(state, finished_ids=finished_ids)]
+    components = [*components_of(state, finished_ids=finished_ids)]
     if state.join.learners is not None:
         saved_learners.require_protection(key, trusted_types)
         components.append(saved_learners.SavedLearners(state.join.learners, trusted_types))
+    saved = _encode(state, components)
+    return _sealed(__version__, state.settings, position, saved, key, owner)
+
+
+def write(
+    whole: Snapshot,
+    position: Any,  # noqa: ANN401
+    key: bytes | None,
+    owner: str,
+    trusted_types: Sequence[str] | None = None,
+) -> Iterator[Piece]:
+    """Return the pieces of a snapshot with its parts as they were saved, at a new position."""
+    if _LEARNERS in whole.components:
+        saved_learners.require_protection(key, trusted_types)
+    saved = encode_saved(whole.components)
+    return _sealed(whole.version, whole.settings, position, saved, key, owner)
+
+
+def _sealed(  # noqa: PLR0913, PLR0917 - the fields of a snapshot, and its seal
+    version: str,
+    settings: Settings,
+    position: Any,  # noqa: ANN401
+    components: Iterable[Piece],
+    key: bytes | None,
+    owner: str,
+) -> Iterator[Piece]:
     whole: dict[str, Iterable[Piece]] = {
-        "version": encode(__version__),
-        "settings": encode(state.settings),
+        "version": encode(version),
+        "settings": encode(settings),
         "position": [_position(position)],
-        "components": _encode(state, components),
+        "components": components,
     }
     return seal_pieces(MAGIC, encode_struct(whole), key, owner)
 
@@ -180,14 +220,14 @@ def load_state(state: ProcessorState, whole: Snapshot) -> None:
 
 
 def _load(state: ProcessorState, whole: Snapshot, learners: Sequence[Component]) -> None:
-    components, saved = [*_components(state)], whole.components
+    components, saved = [*components_of(state)], whole.components
     require_readable([*components, *learners], saved, whole.version)
     try:
         with _collections_paused():
             load_components(components, saved)
     except SettingsError:
         raise
-    except _INCONSISTENT as error:
+    except INCONSISTENT as error:
         msg = f"snapshot is inconsistent ({error}); {REMEDY}"
         raise StateError(msg) from None
     load_components(learners, saved)

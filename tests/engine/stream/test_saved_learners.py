@@ -19,6 +19,7 @@ from abers.exceptions import MissingExtraError
 from abers.learners.sklearn_adapters import SklearnClassifier
 from abers.serialization import seal
 from abers.stream import Observation, Prediction, Processor, Settings
+from abers.stream.repartition import join, split
 
 skops = pytest.importorskip("skops.io")
 from sklearn.linear_model import SGDClassifier  # noqa: E402 - only where it is installed
@@ -87,6 +88,18 @@ def test_each_model_keeps_its_own_learner() -> None:
     """A learner of one's own class is saved and loaded if its type is trusted."""
     processor = fed(Scorer(), [SCORER])
     again = restored(processor.snapshot(), [SCORER])
+    assert again.process_many(AFTER) == processor.process_many(AFTER)
+
+
+def test_parts_of_a_state_have_its_learner() -> None:
+    """A state is split and joined without a key, if the caller trusts the types of its learner."""
+    processor = fed(Scorer(), [SCORER])
+    whole = saved.read(processor.snapshot())
+    with pytest.raises(StateError, match="does not trust"):
+        split(whole, 2, lambda model: int(model == "m"), trusted_types=[])
+    parts = split(whole, 2, lambda model: int(model == "m"), trusted_types=[SCORER])
+    joined = join(parts, trusted_types=[SCORER])
+    again = restored(b"".join(saved.write(joined, None, None, "", [SCORER])), [SCORER])
     assert again.process_many(AFTER) == processor.process_many(AFTER)
 
 
