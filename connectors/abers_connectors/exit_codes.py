@@ -128,8 +128,9 @@ def sentences(
             ParameterError,
             StateError,
         )
-    except ImportError as error:  # such as an unavailable backend
-        fail(str(error), FAILURE, say)
+    except ImportError as error:
+        # A variable asks for a backend that is not there, or the installation is not whole.
+        fail(str(error), CONFIG if "ABERS_BACKEND" in os.environ else FAILURE, say)
     except KeyboardInterrupt:
         _stopped(say)
     try:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from abers.exceptions import ConfigError, ParameterError
 from abers.stream.option import Part, said, variable
+from abers_connectors.files.formats import SUFFIXES, suffix_of
 from abers_connectors.printable import printable
 from abers_connectors.regular_files import open_regular
 from abers_connectors.suggestions import no_such_file
@@ -178,6 +179,8 @@ def _parsed(path: Path, name: str) -> dict[str, Any]:
     except ValueError as error:  # a TOMLDecodeError, or a number of thousands of digits
         found = _AT.fullmatch(str(error))
         problem = f"{found['where']}: {found['what']}" if found else str(error)
+    if path.is_file() and suffix_of(name) in SUFFIXES:
+        problem = f"is a file of records, no configuration; try: abers replay {name}"
     raise ConfigError([printable(f"{name}: {problem}")])
 
 

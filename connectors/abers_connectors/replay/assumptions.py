@@ -14,6 +14,7 @@ from abers_connectors.replay.found_columns import (
     is_by_id,
     is_mixed,
     label_columns_of,
+    unused_label_of,
     values_of,
 )
 from abers_connectors.sources.delayed_labels import DelayedLabels
@@ -71,6 +72,11 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
             )
         if is_mixed(options):
             yield f"{options.stream} has labels in rows of their own, and is read in its order."
+        if (unused := unused_label_of(options)) is not None:
+            yield (
+                f"Labels come from {options.labels}; column {unused} of {options.stream} is not "
+                "read."
+            )
         if is_by_id(options, columns_of(options)):
             yield (
                 f"{options.labels} names no model: a label counts for each model that "

@@ -32,6 +32,7 @@ __all__ = [
     "is_by_id",
     "is_mixed",
     "label_columns_of",
+    "unused_label_of",
     "values_of",
 ]
 
@@ -97,6 +98,13 @@ def is_by_id(options: ReplayOptions, columns: dict[str, Any]) -> bool:
         return False
     second = _second(options, columns)
     return bool(second.known) and "model" not in second.wanted
+
+
+def unused_label_of(options: ReplayOptions) -> str | None:
+    """Return the column of labels in a file of scores that has its labels in a second file."""
+    if options.labels is None:
+        return None
+    return usual_column("label", _left(_first(options)))
 
 
 class _Columns(NamedTuple):
@@ -312,8 +320,14 @@ def _guess(
     fitting = [one for one in left if fits and fits(values.get(one, []))]
     if field == "score":  # a whole number is rather an id
         fitting.sort(key=lambda one: not are_probabilities(np.array(values[one], float)[:, None]))
-    lone = left if len(left) == 1 and (field != "id" or usual_column("id", left)) else ()
+    lone = left if len(left) == 1 and _may_be(field, left) else ()
     return next(iter(fitting or lone), _ANY)
+
+
+def _may_be(field: str, left: Sequence[str]) -> bool:
+    """Return whether the only column left may have a field: its name is that of no other."""
+    others = (usual_column(one, left) for one in USUAL_NAMES if one != field)
+    return bool(usual_column(field, left)) or (field != "id" and not any(others))
 
 
 def _are_labels(values: Sequence[Any]) -> bool:

@@ -163,14 +163,29 @@ LOSSES = (
 def loss_sentences(
     of: Mapping[str, int], settings: Settings, delays: Sequence[int], front: Front
 ) -> Iterator[str]:
-    """Yield the sentence of each kind that loses too much.
+    """Yield the sentence of each kind that loses too much; of a run that met no label, only that.
 
     `of` are numbers of accounts, and `delays` those of late labels, in milliseconds. Options are
     named as in the front end.
     """
+    if sentence := _unmatched(of):
+        yield sentence
+        return
     for one in LOSSES:
         if one.tells(of) and (sentence := one.text(of, settings, delays, front)):
             yield sentence
+
+
+def _unmatched(of: Mapping[str, int]) -> str | None:
+    """Return a sentence if there are observations and labels, and no label has an observation."""
+    waiting, labels = _sum(of, ("waiting_labels",)), _sum(of, _LABELS)
+    without = waiting + _sum(of, ("unknown_labels", "evicted_labels"))
+    if not waiting or without != labels or not _sum(of, ("predictions",)):
+        return None
+    return (
+        f"None of {labels:,} labels has the id and model of an observation: compare both in the "
+        "inputs, and name their columns if others are meant"
+    )
 
 
 def _sum(of: Mapping[str, int], names: Sequence[str]) -> int:

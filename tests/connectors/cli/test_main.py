@@ -259,7 +259,7 @@ def test_a_file_needs_no_river(file: Path) -> None:
 def test_a_backend_that_is_not_there(start: Start) -> None:
     """A backend that is asked for and cannot be had is one sentence too."""
     _, err = (process := start("--version", ABERS_BACKEND="quick")).communicate(timeout=240)
-    assert process.returncode == 1
+    assert process.returncode == 78
     assert err == b"error: ABERS_BACKEND='quick': unknown backend, use 'native' or 'reference'\n"
 
 

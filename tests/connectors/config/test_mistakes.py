@@ -505,6 +505,18 @@ def test_mistakes(text: str, line: str) -> None:
     assert error.value.problems == (f"command line: {line}",)
 
 
+@pytest.mark.parametrize("content", [b"id,score\na,0.5\n", b"PAR1\xff"])
+@pytest.mark.parametrize("name", ["scores.csv", "scores.jsonl.gz", "scores.parquet"])
+def test_a_file_of_records_is_no_configuration(tmp_path: Path, name: str, content: bytes) -> None:
+    """A file of records in the place of a configuration names the command for it."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as error:
+        load(str(path), environ={})
+    line = f"{path}: is a file of records, no configuration; try: abers replay {path}"
+    assert error.value.problems == (line,)
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -12,8 +12,11 @@ from abers import ParameterError
 from abers_connectors.replay.found_columns import columns_of
 from abers_connectors.replay.options import ReplayOptions
 from abers_connectors.replay.plan import plan_replay
+from abers_connectors.replay.summary import summarize_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.connectors.conftest import Ran
 
     Invoke = Any
@@ -35,6 +38,14 @@ def replayed(stream: str, **given: Any) -> list[dict[str, Any]]:  # noqa: ANN401
         for _ in running.run():
             pass
     return [msgspec.json.decode(line) for line in Path(OUT).read_bytes().splitlines()]
+
+
+def losses_of(stream: str, **given: Any) -> Sequence[str]:  # noqa: ANN401
+    """Replay a stream, and return the sentences on what it loses."""
+    with plan_replay(ReplayOptions(stream, **given)).job.start() as running:
+        for _ in running.run():
+            pass
+        return summarize_run(running, running.events, 1.0).losses
 
 
 def write_two(predictions: str, labels: str) -> None:
@@ -87,6 +98,31 @@ def test_columns_of_both_files_may_be_named() -> None:
     columns = {"id": "key", "time": "at", "score": "p", "label": "what", "label_time": "seen"}
     found = replayed("p.csv", labels="l.csv", columns=columns, positive=["yes"])
     assert [one["n_labels"] for one in found] == [0, 1]
+
+
+def test_labels_of_other_observations() -> None:
+    """If no label has the id of an observation, one sentence says so, and what to compare."""
+    write_two("id,time,score\na,#1,.2\nb,#2,.4\n", "id,time,label\nx,#3,1\ny,#4,0\n")
+    (said,) = losses_of("p.csv", labels="l.csv")
+    assert said == (
+        "None of 2 labels has the id and model of an observation: compare both in the inputs, "
+        "and name their columns if others are meant"
+    )
+    write_two("id,time,score\na,#1,.2\nb,#2,.4\n", "id,time,label\nx,#3,1\na,#4,0\n")
+    assert not losses_of("p.csv", labels="l.csv")
+
+
+def test_a_column_of_labels_that_is_not_read() -> None:
+    """With a second file of labels, a column of labels in the first is not read, and that is said.
+
+    The command that an error ends in does not take it for a time.
+    """
+    write_two("id,time,score,label\na,#1,.2,1\n", "id,time,label\na,#3,0\n")
+    said = "Labels come from l.csv; column label of p.csv is not read."
+    assert said in plan_replay(ReplayOptions("p.csv", labels="l.csv")).said.notes
+    write_two("id,score,label\na,.2,1\n", "id,label\na,0\n")
+    with pytest.raises(ParameterError, match=r"--time COLUMN --label-time COLUMN$"):
+        replayed("p.csv", labels="l.csv")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from abers import validation
 from abers.exceptions import DurabilityError, ParameterError
 from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers.stream.columns import Events, as_events, require_events
@@ -88,6 +89,8 @@ class DurableProcessor:
         folder has changed then.
     OSError
         If the folder cannot be read or written.
+    ParameterError
+        If a parameter has no valid value.
 
     Notes
     -----
@@ -132,7 +135,8 @@ class DurableProcessor:
         answers: bool = False,
         front: Front = "python",
     ) -> None:
-        self._key, self._journal_bytes = key, journal_bytes
+        self._key = key
+        self._journal_bytes = validation.count(journal_bytes, "journal_bytes", 1)
         self._folder = StateFolder(path)
         self._process, self._closed = os.getpid(), False
         self._state_lock = RLock()

@@ -53,6 +53,14 @@ def journals(path: Path) -> list[Path]:
     return sorted(path.glob("*.journal"))
 
 
+@pytest.mark.parametrize("given", ["a", 0, 1.5, True])
+def test_the_size_of_a_journal_is_a_number(tmp_path: Path, given: Any) -> None:  # noqa: ANN401
+    """What is no size of a journal is refused before a folder is made."""
+    with pytest.raises(ParameterError, match=r"journal_bytes=.* of 1 or more"):
+        DurableProcessor(tmp_path / "state", journal_bytes=given)
+    assert not (tmp_path / "state").exists()
+
+
 def test_a_life(tmp_path: Path) -> None:
     """Outputs are those of a processor, and a new one goes on where the last stopped."""
     made, plain_one = stream(300, every=20), Processor()
