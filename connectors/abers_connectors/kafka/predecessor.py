@@ -1,8 +1,8 @@
 """The group of an application that is taken over, watched in a thread of its own.
 
 A mark among the offsets of a group says who has taken over its application. The brokers accept the
-mark only while the group has no members, and every process looks for it after it has joined. So
-once the mark is there, and no transaction is open, the offsets of the group are final.
+mark only while the group has no members, and every process searches for it after it has joined.
+So once the mark is there, and no transaction is open, the offsets of the group are final.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _MARK = "abers: taken over by "  # and the application id, as metadata of an off
 class WatchedGroup:
     """A `runtime.take_over.Predecessor`.
 
-    The mark is an offset of `mark_topic`, which its processes must be allowed to describe.
+    The mark is an offset of `mark_topic`. This application needs permission to read that topic, and
+    the other application to describe it.
     """
 
     def __init__(
@@ -135,6 +136,10 @@ class WatchedGroup:
         mark = OffsetAndMetadata(0, f"{_MARK}{self._application.id}", None)
         said = admin.alter_group_offsets(self.id, {to_client(self._mark_at): mark})
         for error in said.values():
+            if issubclass(error, errors.AuthorizationError):
+                why = f"permission READ on it and on topic {self._mark_at.topic} is needed"
+                msg = f"--take-over: group {self.id} cannot be marked ({error.__name__}); {why}"
+                raise ConfigError([msg])
             if error not in {errors.NoError, *_HAS_MEMBERS}:
                 raise error
 

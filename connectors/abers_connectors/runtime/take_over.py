@@ -54,7 +54,7 @@ class Predecessor(Protocol):
     def take_over(self, *, ready: bool) -> None:
         """Make its offsets final while its group has no members, if this application is ready.
 
-        Returns at once; the view shows what has become of it.
+        Returns at once; a later view shows the result.
         """
 
 
@@ -134,7 +134,7 @@ class TakeOver:
         publish(task)
 
     def _report(self, seen: PredecessorView, following: Sequence[int]) -> None:
-        """Say how far the take-over is, and make it final once all tasks are ready."""
+        """Log how far the take-over is, and make it final once all tasks are ready."""
         old, recent = self._predecessor.id, self._clock() - _RECENT
         ready = sum(self._reached.get(number, -math.inf) > recent for number in following)
         behind = len(following) - ready
@@ -216,7 +216,7 @@ class TakeOver:
             raise StateError(msg)
 
     def _beyond(self, task: StreamTask, seen: PredecessorView) -> str:
-        """Name the inputs of which a task is beyond the predecessor."""
+        """Name the inputs in which a task is beyond the predecessor."""
         inputs = self._application.input_partitions(task.checkpoint.partition)
         pairs = zip(inputs, task.checkpoint.next_offsets, strict=False)
         return "; ".join(
