@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kafka import OffsetAndMetadata, errors
@@ -26,7 +27,7 @@ from abers_connectors.runtime.take_over import PredecessorView
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from abers_connectors.runtime.application import Application
 
@@ -112,16 +113,28 @@ class WatchedGroup:
         """Ask until there is no answer, or nothing more to ask."""
         with open_admin(self._settings) as admin:
             while not self._closed:
-                with translated_errors(f"watching group {self.id}"):
+                with translated_errors(f"watching group {self.id}"), self._permitted():
                     self._view, self._error = self._seen(admin), None
                 self._answered.set()
                 self._pause()
 
+    @contextmanager
+    def _permitted(self) -> Iterator[None]:
+        """Name the permissions that a take-over needs if one of them is missing."""
+        try:
+            yield
+        except errors.AuthorizationError as error:
+            msg = (
+                f"--take-over: a permission is missing ({type(error).__name__}); allow READ on "
+                f"group {self.id} and on topic {self._mark_at.topic}"
+            )
+            raise ConfigError([msg]) from error
+
     def _seen(self, admin: Any) -> PredecessorView:  # noqa: ANN401 - untyped
         if self._view is not None and self._view.final:
             return self._view
+        found = _offsets(admin, self.id)
         running = bool(group_members(admin, self.id))
-        found = admin.list_group_offsets(self.id)[self.id]
         taken_by = _successor(found)
         if taken_by == self._application.id:
             return PredecessorView(
@@ -136,10 +149,6 @@ class WatchedGroup:
         mark = OffsetAndMetadata(0, f"{_MARK}{self._application.id}", None)
         said = admin.alter_group_offsets(self.id, {to_client(self._mark_at): mark})
         for error in said.values():
-            if issubclass(error, errors.AuthorizationError):
-                why = f"permission READ on it and on topic {self._mark_at.topic} is needed"
-                msg = f"--take-over: group {self.id} cannot be marked ({error.__name__}); {why}"
-                raise ConfigError([msg])
             if error not in {errors.NoError, *_HAS_MEMBERS}:
                 raise error
 
@@ -156,7 +165,7 @@ class WatchedGroup:
 def require_not_taken_over(group: str, settings: Mapping[str, Any]) -> None:
     """Raise a StateError if another application has taken over that of a group."""
     with open_admin(settings) as admin:
-        found = retried(lambda: admin.list_group_offsets(group)[group], TIMEOUT)
+        found = _offsets(admin, group)
     if (by := _successor(found)) is not None:
         msg = (
             f"{group} was taken over by {by}, which publishes from where {group} has stopped; "
@@ -164,6 +173,12 @@ def require_not_taken_over(group: str, settings: Mapping[str, Any]) -> None:
             "with another kafka.application_id"
         )
         raise StateError(msg)
+
+
+def _offsets(admin: Any, group: str) -> Mapping[Any, Any]:  # noqa: ANN401 - untyped
+    """Return all offsets of a group, as the client has them."""
+    found: Mapping[Any, Any] = retried(lambda: admin.list_group_offsets(group)[group], TIMEOUT)
+    return found
 
 
 def _successor(offsets: Mapping[Any, Any]) -> str | None:

@@ -12,10 +12,12 @@ from kafka import OffsetAndMetadata
 from kafka import TopicPartition as ClientPartition
 from kafka.errors import UnknownMemberIdError
 from tests.connectors.kafka.brokers import PATIENCE, Message, unique
+from tests.connectors.kafka.test_settings import ENVIRON, secured  # noqa: F401 - a fixture
 
-from abers.exceptions import StateError
+from abers.exceptions import ConfigError, StateError
 from abers.stream import Settings
 from abers_connectors.kafka.predecessor import WatchedGroup, require_not_taken_over
+from abers_connectors.kafka.settings import client_settings
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.take_over import PredecessorView
 from abers_connectors.runtime.transport import TopicPartition
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.connectors.kafka.brokers import Broker
+    from tests.connectors.kafka.test_settings import Secured
 
 PROTOCOLS: dict[str, dict[str, str]] = {
     "classic": {"session.timeout.ms": "6000"},
@@ -131,3 +134,26 @@ def test_offsets_of_an_open_transaction_are_waited_for(
         producer.commit_transaction()
         seen = once(watching, lambda seen: seen.final)
         assert seen.offsets == {TopicPartition(inputs, 0): 8}
+
+
+@pytest.mark.kafka
+def test_missing_permissions_are_reported(secured: Secured) -> None:  # noqa: F811 - the fixture
+    """Without READ on the group, or on the topic of the mark, the error names both."""
+    kafka, old = secured.kafka(), unique("old")
+    secured.broker.settle()
+    inputs, mark = secured.broker.create(), secured.broker.create()
+    with secured.broker.admin() as admin:
+        offset = OffsetAndMetadata(5, "", None)
+        admin.alter_group_offsets(old, {ClientPartition(inputs, 0): offset})
+    of = Application("new", [inputs], "changelog", Settings(), outcomes=False, key=None)
+    allow = f"allow READ on group {old} and on topic {mark}"
+    with closing(WatchedGroup(of, old, mark, client_settings(kafka, ENVIRON))) as watching:
+        with pytest.raises(ConfigError, match=f"GroupAuthorizationFailedError.*{allow}"):
+            watching.view()
+        secured.allow("abers", ("READ", "GROUP", old), ("READ", "TOPIC", inputs))
+        once(watching, lambda seen: seen.offsets)
+        watching.take_over(ready=True)
+        with pytest.raises(ConfigError, match=f"TopicAuthorizationFailedError.*{allow}"):
+            once(watching, lambda seen: seen.final)
+        secured.allow("abers", ("READ", "TOPIC", mark))
+        assert once(watching, lambda seen: seen.final).taken_by == "new"

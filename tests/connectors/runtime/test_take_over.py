@@ -9,6 +9,7 @@ from tests.connectors.runtime.test_batch_buffer import LABELS, OBSERVATIONS, Top
 
 from abers.exceptions import StateError
 from abers.stream import Settings
+from abers_connectors.metrics.service_metrics import registry_of
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.batch_buffer import BatchBuffer, BatchLimits
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
@@ -75,9 +76,11 @@ class Scene:
         """Return what /readyz says."""
         return self.status.view().hints
 
-    def following(self) -> dict[str, int]:
-        """Return the metric of partitions that follow."""
-        return dict(self.status.view().following)
+    def following(self) -> dict[str, float]:
+        """Return the metric of partitions that follow, by state."""
+        families = {one.name: one for one in registry_of(self.status).collect()}
+        samples = families["abers_following_partitions"].samples
+        return {one.labels["state"]: one.value for one in samples}
 
 
 def at(first: int, second: int, follows: str = "old") -> StreamTask:

@@ -154,12 +154,20 @@ def require_one_publisher(old: Application, new: Successor, ids: set[str]) -> di
             require_same(output(there[sink], number), by_old[sink] + own, f"{sink}[{number}]")
             counts[f"{sink} of old"] += len(by_old[sink])
             counts[f"{sink} of new"] += len(own)
+        predicted = _ids(by_old["predictions"])
+        late = _ids(by_new["outcomes"][unpublished["outcomes"] :]) & predicted
+        counts["outcomes of new for predictions of old"] += len(late)
     for sink in ("predictions", "outcomes"):
         found = Counter(json.loads(one.value)["id"] for one in there[sink])
         assert max(found.values()) == 1, (sink, found.most_common(3))
         assert found.keys() <= ids
     assert len(there["predictions"]) == len(ids)
     return counts
+
+
+def _ids(records: Sequence[tuple[Any, ...]]) -> set[str]:
+    """Return the ids in the values of outputs."""
+    return {json.loads(value)["id"] for _, value, *_ in records}
 
 
 def _handover(after: Sequence[ChangelogRecord], before: Sequence[ChangelogRecord], old: str) -> int:
