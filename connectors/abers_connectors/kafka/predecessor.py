@@ -102,15 +102,17 @@ class WatchedGroup:
                 if str(error) != str(self._error):
                     _log.warning("group %s cannot be watched now: %s", self.id, error)
                 self._error = error
-                self._answered.set()
-                self._pause()
+            except Exception:  # noqa: BLE001 - such as of a file that is being replaced
+                _log.warning("group %s cannot be watched now", self.id, exc_info=True)
+            self._answered.set()
+            self._pause()
 
     def _pause(self) -> None:
         self._asked.wait(_INTERVAL)
         self._asked.clear()
 
     def _ask(self) -> None:
-        """Ask until there is no answer, or nothing more to ask."""
+        """Ask until there is no answer; each time by a client that is connected."""
         with open_admin(self._settings) as admin:
             while not self._closed:
                 with translated_errors(f"watching group {self.id}"), self._permitted():

@@ -145,9 +145,9 @@ class Worker:
                 self._follow(membership.group_metadata)
                 if self._buffer.due():
                     self._process(self._buffer.take(), membership.group_metadata)
+                    self._check_dead_letters()
             except (TransactionError, SuspectedError) as error:
                 self._discard(error)
-            self._check_dead_letters()
         self._housekeeping([*self._tasks.values()])
 
     def _follow(self, group_metadata: object) -> None:
