@@ -101,6 +101,13 @@ def run(
             help="Kafka: start an application without state from one that a replay saved.",
         ),
     ] = None,
+    take_over: Annotated[
+        str | None,
+        typer.Option(
+            metavar="APPLICATION_ID",
+            help="Kafka: learn behind another application, and publish once it has stopped.",
+        ),
+    ] = None,
     as_json: JsonTable = False,
 ) -> None:
     """Process files, standard input, or topics of Kafka.
@@ -117,9 +124,19 @@ def run(
         if loaded.kafka is not None:
             from abers_connectors.cli.service import run_service
 
-            run_service(loaded, config, create_topics=create_topics, initial_state=initial_state)
+            run_service(
+                loaded,
+                config,
+                create_topics=create_topics,
+                initial_state=initial_state,
+                take_over=take_over,
+            )
             return
-        given = {"--create-topics": create_topics, "--initial-state": initial_state}
+        given = {
+            "--create-topics": create_topics,
+            "--initial-state": initial_state,
+            "--take-over": take_over,
+        }
         for option in (name for name, value in given.items() if value):
             fail(f"{option} needs a section [kafka], which {config} does not have", USAGE)
         webhook = loaded.alerts.webhook

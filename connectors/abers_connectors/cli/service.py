@@ -12,6 +12,7 @@ import sys
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from abers.exceptions import ConfigError
 from abers_connectors.allocator import return_freed_memory
 from abers_connectors.cli.termination import allow
 from abers_connectors.exit_codes import logged
@@ -36,13 +37,19 @@ _SECONDS = 25.0  # to end the current batch; a supervisor kills after 30
 
 
 def run_service(
-    config: Config, name: str, *, create_topics: bool = False, initial_state: str | None = None
+    config: Config,
+    name: str,
+    *,
+    create_topics: bool = False,
+    initial_state: str | None = None,
+    take_over: str | None = None,
 ) -> None:
     """Serve a configuration with a section [kafka], by its file name, until SIGTERM or SIGINT.
 
     If the log is JSON, an error that ends the service is its last line. Missing topics are created
     only if nothing else prevents a start. The initial state is the URL of snapshots of a replay,
-    from which an application without state starts.
+    from which an application without state starts. `take_over` is the id of an application that
+    this application is to replace.
 
     Raises
     ------
@@ -57,6 +64,9 @@ def run_service(
     """
     return_freed_memory()
     kafka = kafka_section(config)
+    if take_over == kafka.application_id:
+        why = f"{take_over} cannot take over from itself"
+        raise ConfigError([f"--take-over: {why}; give this one another kafka.application_id"])
     with (
         logging_to(sys.stderr, app=kafka.application_id),
         nullcontext() if for_people(sys.stderr) else logged(_log),
@@ -66,7 +76,12 @@ def run_service(
         extra("kafka", "a section [kafka]", "kafka")
         supervisor = Supervisor()
         with open_worker(
-            config, Application.of(config), initial_state, supervisor, create_topics=create_topics
+            config,
+            Application.of(config),
+            initial_state,
+            supervisor,
+            create_topics=create_topics,
+            take_over=take_over,
         ) as worker:
             stop.worker = worker
             worker.run()

@@ -37,6 +37,7 @@ from abers_connectors.runtime.restore import Restorer
 from abers_connectors.runtime.serializer import ALERTS, Serializer
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.take_over import TakeOver, require_publishing
 from abers_connectors.runtime.transport import open_transport
 from abers_connectors.runtime.watchdog import Watchdog
 from abers_connectors.runtime.worker import Worker
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from abers_connectors.config.model import Config
     from abers_connectors.config.sections import AlertsSection, KafkaSection
     from abers_connectors.runtime.application import Application
+    from abers_connectors.runtime.restore import RestoredTask
     from abers_connectors.runtime.task import BatchResult, StreamTask
     from abers_connectors.runtime.transport import Consumer, Producer
     from abers_connectors.schemas.output_encoder import Encoder
@@ -64,16 +66,18 @@ P = ParamSpec("P")
 
 
 @contextmanager
-def open_worker(
+def open_worker(  # noqa: PLR0913 - what a command line says
     config: Config,
     application: Application,
     initial_state: str | None,
     supervisor: Supervisor,
     *,
     create_topics: bool = False,
+    take_over: str | None = None,
 ) -> Iterator[Worker]:
-    """Open a worker in a `with` block; see `run_command.run_service`, which runs it."""
+    """Open a worker in a `with` block; see `cli.service.run_service`, which runs it."""
     from abers_connectors.dashboard.server import serving  # noqa: PLC0415 - an extra
+    from abers_connectors.kafka.predecessor import require_not_taken_over  # noqa: PLC0415 - an extra
 
     kafka = kafka_section(config)
     stall_timeout = kafka.stall_timeout / 1000
@@ -140,11 +144,16 @@ def open_worker(
             trim=_trim(config, application, snapshots),
         )
         stack.callback(maintenance.close)
+        successor = _successor(application, take_over, kafka, status, stack)
+        create: Callable[[int], StreamTask] = initial.create
+        require: Callable[[StreamTask], None] = partial(require_publishing, application)
+        if successor is not None:
+            create, require = partial(successor.create, initial.create), successor.require
         restorer = Restorer(
             application,
             reader,
             snapshots,
-            initial.create,
+            create,
             partial(skip_gap, application, reader, kafka.on_offset_out_of_range, _log.warning),
             warn=_log.warning,
         )
@@ -156,7 +165,7 @@ def open_worker(
             consumer=consumer,
             producer=_traced(producer, config, status, topics, stack),
             reader=reader,
-            restore=restorer.restore,
+            restore=_requiring(require, restorer.restore),
             deserializer=Deserializer(
                 config, partitions=partitions, now=lambda: time.time_ns() // 1_000_000
             ),
@@ -173,10 +182,44 @@ def open_worker(
             stop_on_dead_letter=config.output.on_bad_record == "stop",
             stall_timeout=stall_timeout,
             status=status,
-            require_topics=partial(require_same_partitions, reader, application, partitions),
+            require_topics=_each(
+                partial(require_same_partitions, reader, application, partitions),
+                partial(require_not_taken_over, kafka.application_id, client_settings(kafka)),
+            ),
             on_commit=_each(_alert(config.alerts, status, stack), page.take),
             housekeeping=_each(lambda _: watch.require(), maintenance, page.refresh),
+            take_over=successor,
         )
+
+
+def _successor(
+    application: Application,
+    take_over: str | None,
+    kafka: KafkaSection,
+    status: Status,
+    stack: ExitStack,
+) -> TakeOver | None:
+    """Watch the application that is taken over, if there is one."""
+    from abers_connectors.kafka.predecessor import WatchedGroup  # noqa: PLC0415 - an extra
+
+    if take_over is None:
+        return None
+    group = WatchedGroup(application, take_over, kafka.predictions, client_settings(kafka))
+    return TakeOver(application, stack.enter_context(closing(group)), status)
+
+
+def _requiring(
+    require: Callable[[StreamTask], None],
+    restore: Callable[[int, StreamTask | None, Callable[[], None]], RestoredTask],
+) -> Callable[[int, StreamTask | None, Callable[[], None]], RestoredTask]:
+    """Return a function that restores a task, and raises if it is not as required."""
+
+    def restored(partition: int, kept: StreamTask | None, tick: Callable[[], None]) -> RestoredTask:
+        found = restore(partition, kept, tick)
+        require(found.task)
+        return found
+
+    return restored
 
 
 def close_or_leave(consumer: Consumer, *, leave: bool) -> Callable[..., None]:

@@ -18,6 +18,7 @@ from tests.connectors.kafka.brokers import PATIENCE
 from abers_connectors.exit_codes import FAILURE, UNAVAILABLE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.connectors.kafka.chaos.application import Application
@@ -41,6 +42,8 @@ class Worker:
         The interpreter of the environment with abers: this one unless given.
     module
         The module that is run: the command unless given.
+    words
+        More words of the command line.
     kafka
         Further keys of its section [kafka].
 
@@ -48,6 +51,8 @@ class Worker:
     ----------
     exits
         Codes with which it ended, in order.
+    words
+        As given; the next start has what is set here.
     """
 
     def __init__(
@@ -57,11 +62,13 @@ class Worker:
         *,
         python: str = sys.executable,
         module: str = "abers_connectors",
+        words: Sequence[str] = (),
         **kafka: object,
     ) -> None:
         """Start it."""
         self.instance, self._command = instance, [python, "-m", module]
         self._config = application.written(instance, **kafka)
+        self.words = words
         self.log: Path = application.folder / f"worker-{instance}.log"
         self.exits: list[int] = []
         self.wanted = True
@@ -72,7 +79,7 @@ class Worker:
         with self.log.open("ab") as log:
             self._before = log.tell()
             self.process = subprocess.Popen(
-                [*self._command, "run", self._config],
+                [*self._command, "run", self._config, *self.words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
