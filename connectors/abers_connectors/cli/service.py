@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers_connectors.config.model import Config
+    from abers_connectors.runtime.router import Router
+    from abers_connectors.runtime.status import Stage
     from abers_connectors.runtime.worker import Worker
 
 __all__ = ["run_service"]
@@ -36,13 +38,18 @@ _SECONDS = 25.0  # to end the current batch; a supervisor kills after 30
 
 
 def run_service(
-    config: Config, name: str, *, create_topics: bool = False, initial_state: str | None = None
+    config: Config,
+    name: str,
+    *,
+    create_topics: bool = False,
+    initial_state: str | None = None,
+    stage: Stage | None = None,
 ) -> None:
     """Serve a configuration with a section [kafka], by its file name, until SIGTERM or SIGINT.
 
     If the log is JSON, an error that ends the service is its last line. Missing topics are created
     only if nothing else prevents a start. The initial state is the URL of snapshots of a replay,
-    from which an application without state starts.
+    from which an application without state starts. The stage is the only one to run.
 
     Raises
     ------
@@ -66,7 +73,12 @@ def run_service(
         extra("kafka", "a section [kafka]", "kafka")
         supervisor = Supervisor()
         with open_worker(
-            config, Application.of(config), initial_state, supervisor, create_topics=create_topics
+            config,
+            Application.of(config),
+            initial_state,
+            supervisor,
+            create_topics=create_topics,
+            stage=stage,
         ) as worker:
             stop.worker = worker
             worker.run()
@@ -77,7 +89,7 @@ def run_service(
 class _StopSignal:
     """Stop the service after its current batch, or exit if it has not started."""
 
-    worker: Worker | None = None
+    worker: Worker | Router | None = None
 
     def __call__(self, *_: object) -> None:
         if self.worker is None:

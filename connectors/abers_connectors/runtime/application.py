@@ -12,6 +12,7 @@ import msgspec
 from abers.exceptions import ConfigError
 from abers.stream import Processor
 from abers_connectors.runtime.checkpoint import snapshot_scope
+from abers_connectors.runtime.routed_record import origins
 from abers_connectors.runtime.transport import TopicPartition
 from abers_connectors.state_key import state_key
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from abers_connectors.config.model import Config
     from abers_connectors.config.sections import KafkaSection
     from abers_connectors.runtime.checkpoint import Checkpoint
+    from abers_connectors.runtime.timestamp_merge import MergedRecords
 
 __all__ = ["Application", "kafka_section"]
 
@@ -36,22 +38,34 @@ class Application(NamedTuple):
     settings: Settings
     outcomes: bool  # whether they are written
     key: bytes | None  # secret that seals the state
+    sources: Sequence[str] = ()  # topics that routers route to the only input; none without them
 
     @classmethod
     def of(cls, config: Config) -> Application:
         """Return the application of a configuration; raises a ConfigError without [kafka]."""
         kafka = kafka_section(config)
-        inputs = [kafka.observations]
+        topics = [kafka.observations]
         if config.second_input and kafka.labels is not None:
-            inputs.append(kafka.labels)
+            topics.append(kafka.labels)
+        routed = kafka.route_by is not None
         return cls(
             kafka.application_id,
-            inputs,
+            [kafka.routed] if routed else topics,
             kafka.changelog,
             config.settings(),
             kafka.outcomes is not None,
             state_key(file=config.state.key_file),
+            topics if routed else (),
         )
+
+    @property
+    def router_group(self) -> str:
+        """The consumer group of the routers."""
+        return f"{self.id}-router"
+
+    def seen(self, merged: MergedRecords) -> MergedRecords:
+        """Return records as those of the topics that users write."""
+        return origins(merged, self.sources) if self.sources else merged
 
     def input_partitions(self, partition: int) -> list[TopicPartition]:
         """Return the input partitions of a task."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchBuffer", "BatchLimits"]
 
 _POLL = 0.1  # seconds of a poll while nothing is queued
-_QUEUED_BATCHES = 4  # batches that may queue of an input before it is paused
+_QUEUED_BATCHES = 4  # batches that may queue of one of two inputs before it is paused
 
 
 class BatchLimits(NamedTuple):
@@ -166,9 +166,10 @@ class BatchBuffer:
     def _pause_or_resume(self, task: _TaskBuffer) -> None:
         """Pause an input that is far ahead of the other, and resume it later."""
         limits = self._limits
+        share = _QUEUED_BATCHES / max(1.0, len(task.inputs) / 2)  # of an input, of both or of many
         for which, one in enumerate(task.inputs):
             count, size = task.merge.queued(which)
-            full = count > _QUEUED_BATCHES * limits.records or size > _QUEUED_BATCHES * limits.bytes
+            full = count > share * limits.records or size > share * limits.bytes
             if full and not one.paused:
                 self._consumer.pause(one.partition)
             elif one.paused and not full:
