@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.counters import Histogram
     from abers_connectors.runtime.model_totals import ModelTotals
     from abers_connectors.runtime.status import Status, StatusView
-    from abers_connectors.runtime.transport import TopicPartition
 
 __all__ = ["registry_of"]
 
@@ -124,7 +123,7 @@ def _staged(view: StatusView, tasks: Iterable[Row], router: Iterable[Row]) -> li
     return [((stage, *labels), value) for stage, some in rows.items() for labels, value in some]
 
 
-def _lags(lags: Mapping[TopicPartition, int]) -> list[Row]:
+def _lags(lags: Mapping[tuple[str, int], int]) -> list[Row]:
     return [((topic, str(number)), lag) for (topic, number), lag in lags.items()]
 
 

@@ -70,7 +70,8 @@ class Router:
         status: Status,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._application, self._status, self._clock = application, status, clock
+        self._application, self._clock = application, clock
+        self.status = status
         self._consumer, self._producer, self._reader = consumer, producer, reader
         self._routing, self._start = routing, start
         self.housekeeping: Callable[[], object] = lambda: None
@@ -97,7 +98,7 @@ class Router:
         is lost.
         """
         while not self._stopping:
-            self.turn(_IDLE)
+            self.turn()
 
     def alongside(self) -> float:
         """Route what has arrived; return the seconds that another stage may wait then."""
@@ -105,11 +106,11 @@ class Router:
         live = self._clock() - self._last < _LIVE
         return min(_CLOSE if live else _IDLE, self._buffer.poll_timeout(joined=self._group.joined))
 
-    def turn(self, seconds: float) -> None:
+    def turn(self, seconds: float = _IDLE) -> None:
         """Poll once for so many seconds at most, and route and commit a batch if one is due."""
         timeout = min(seconds, self._buffer.poll_timeout(joined=self._group.joined))
         polled = self._consumer.poll(timeout, self._max_records)
-        self._status.progressed()
+        self.status.progressed()
         membership = self._consumer.membership()
         self._group.require(membership)
         try:
@@ -119,20 +120,21 @@ class Router:
                 self._begin(membership)
         except TransactionError as error:
             _log.warning("%s; reading the inputs again", error)
-            self._status.transaction_aborted(str(error), ROUTER)
+            self.status.transaction_aborted(str(error), ROUTER)
             self._epoch = _NO_EPOCH
-        self._update_status(membership)
+        self._update(membership)
         self.housekeeping()
 
-    def _update_status(self, membership: GroupMembership) -> None:
+    def _update(self, membership: GroupMembership) -> None:
         seat, now = self._seat, self._clock()
         seat.joined = membership.group_metadata is not None and membership.epoch == self._epoch
         seat.last_heartbeat = membership.last_heartbeat
         if now - self._updated >= _INTERVAL:
             self._updated = now
             lags = {one: self._consumer.fetch_position(one).lag for one in self._inputs}
-            known = {one: lag for one, lag in lags.items() if lag is not None}
-            self._status.update_router_lags(known)
+            self.status.update_router_lags(
+                {one: lag for one, lag in lags.items() if lag is not None}
+            )
 
     def _take(
         self, polled: Mapping[TopicPartition, Sequence[Record]], membership: GroupMembership
@@ -167,7 +169,7 @@ class Router:
         topics = self._application.sources
         of_merge = [topics.index(one.topic) for one in self._inputs]
         inputs = [of_merge[one] for one in batch.inputs]
-        self._routing.prepare(batch.records, inputs, self._status.progressed)
+        self._routing.prepare(batch.records, inputs, self.status.progressed)
         routes = self._routing.route(batch.records, inputs)
         self._producer.begin()
         self._send(routes)
@@ -177,8 +179,8 @@ class Router:
         }
         self._producer.commit(following, group_metadata)
         self._last = self._clock()
-        self._status.routed(routes.inputs)
-        self._status.transaction_committed(self._last - began, ROUTER)
+        self.status.routed(routes.inputs)
+        self.status.transaction_committed(self._last - began, ROUTER)
 
     def _send(self, routes: Routes) -> None:
         """Send records, each with its origin; `map` calls for half the price of a loop."""

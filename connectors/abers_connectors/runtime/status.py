@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from abers.monitoring import Evidence, Number, TaskMonitor
     from abers.monitoring.answers import Sums
     from abers_connectors.runtime.task import BatchResult, StreamTask
-    from abers_connectors.runtime.transport import TopicPartition
 
 __all__ = ["INPUTS", "ROUTER", "TASKS", "Seat", "Stage", "Status", "StatusView"]
 
@@ -74,8 +73,8 @@ class StatusView:
     gauges: dict[int, TaskGauges]  # by partition
     unbalanced: dict[int, list[str]]  # accounts that do not close, by partition
     sizes: dict[int, int]  # estimated bytes of memory of each state, by partition
-    lags: dict[TopicPartition, int]  # records behind, by topic and partition
-    router_lags: Mapping[TopicPartition, int]  # the same of what routers read
+    lags: dict[tuple[str, int], int]  # records behind, by topic and partition
+    router_lags: Mapping[tuple[str, int], int]  # the same of what routers read
     # By model, see `Status.update_evidence`: of each test the strongest segment,
     evidence: Mapping[str, Sequence[Evidence]]
     numbers: Mapping[str, Sequence[Number]]  # and of other monitors the numbers over all segments
@@ -146,8 +145,8 @@ class Status:
         self._retired: set[str] = set()
         self._gauges: dict[int, TaskGauges] = {}
         self._sizes: dict[int, int] = {}
-        self._lags: dict[TopicPartition, int] = {}
-        self._router_lags: Mapping[TopicPartition, int] = {}
+        self._lags: dict[tuple[str, int], int] = {}
+        self._router_lags: Mapping[tuple[str, int], int] = {}
         self._evidence: Mapping[str, Sequence[Evidence]] = {}
         self._numbers: Mapping[str, Sequence[Number]] = {}
         self._answer_sums: Mapping[str, Sequence[Sums]] = {}
@@ -254,7 +253,7 @@ class Status:
         with self._lock:
             self._counts.webhook[result] += 1
 
-    def update_lags(self, lags: Mapping[TopicPartition, int]) -> None:
+    def update_lags(self, lags: Mapping[tuple[str, int], int]) -> None:
         """Update the lags of some partitions."""
         with self._lock:
             self._lags.update(lags)
@@ -265,7 +264,7 @@ class Status:
             for which, name in enumerate(INPUTS):
                 self._counts.routed[name] += inputs.count(which)
 
-    def update_router_lags(self, lags: Mapping[TopicPartition, int]) -> None:
+    def update_router_lags(self, lags: Mapping[tuple[str, int], int]) -> None:
         """Replace the lags of the partitions that a router reads."""
         self._router_lags = lags
 
