@@ -12,14 +12,16 @@ import sys
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from abers.exceptions import ConfigError
 from abers_connectors.allocator import return_freed_memory
 from abers_connectors.cli.termination import allow
 from abers_connectors.exit_codes import logged
 from abers_connectors.extras import extra
 from abers_connectors.kafka.assembly import open_worker
+from abers_connectors.kafka.generations import generation_in_use
 from abers_connectors.logs import for_people, logging_to
 from abers_connectors.preflight import require_ready
-from abers_connectors.runtime.application import Application, kafka_section
+from abers_connectors.runtime.application import kafka_section
 from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
@@ -72,9 +74,15 @@ def run_service(
         require_ready(config, name)
         extra("kafka", "a section [kafka]", "kafka")
         supervisor = Supervisor()
+        if stage is not None and kafka.route_by is None:
+            raise ConfigError([f"--stage {stage}: needs kafka.route_by, which is not set"])
+        if initial_state is not None and kafka.route_by is not None:
+            why = "is by the partitions of the inputs, and kafka.route_by has others"
+            raise ConfigError([f"--initial-state: a saved state {why}; leave one of them out"])
+        in_use = generation_in_use(config)
         with open_worker(
-            config,
-            Application.of(config),
+            in_use.config,
+            in_use.application,
             initial_state,
             supervisor,
             create_topics=create_topics,

@@ -195,7 +195,13 @@ class KafkaSection(Section, frozen=True, kw_only=True):
             '"earliest" continues with the oldest that are left, "latest" with new ones.'
         ),
     ] = "stop"
-    max_records: Annotated[Count, key("Maximum number of records of one transaction.")] = 2_000
+    max_records: Annotated[
+        Count,
+        key(
+            "Maximum number of records of one transaction.",
+            "With eight partitions or more in a process it is so many for each four of them.",
+        ),
+    ] = 2_000
     max_bytes: Annotated[Count, key("Maximum bytes of the records of one transaction.")] = 4 << 20
     commit_interval: Annotated[
         Pause, key("How long a transaction waits for more records after its first.")

@@ -18,6 +18,7 @@ from abers.stream import make_task
 from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.extras import extra
 from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
+from abers_connectors.kafka.routed_trim import RoutedTrimmer
 from abers_connectors.kafka.router_assembly import batch_limits, open_router
 from abers_connectors.kafka.session import session_timeout
 from abers_connectors.kafka.settings import client_settings
@@ -100,7 +101,7 @@ def open_worker(  # noqa: PLR0913 - all that the command says
         page = _served_page(config, status, stack)
         transport = open_transport(kafka, watchdog)
         reader = stack.enter_context(closing(transport.reader(kafka.application_id)))
-        snapshots = snapshot_store(config)
+        snapshots = snapshot_store(config, application)
         # Routed records are all for the tasks: where to start is a matter of the router.
         start = "earliest" if application.sources else kafka.starting_offset
         initial = InitialState(application, reader, start, _initial_store(initial_state, kafka))
@@ -191,7 +192,12 @@ def open_worker(  # noqa: PLR0913 - all that the command says
             status=status,
             require_topics=partial(require_same_partitions, reader, application, partitions),
             on_commit=_each(_alert(config.alerts, status, stack), page.take),
-            housekeeping=_each(lambda _: watch.require(), maintenance, page.refresh),
+            housekeeping=_each(
+                lambda _: watch.require(),
+                maintenance,
+                page.refresh,
+                *_routed_trim(config, application, stack),
+            ),
             alongside=alongside,
         )
 
@@ -293,14 +299,14 @@ def _traced(
     return found
 
 
-def snapshot_store(config: Config) -> SnapshotStore | None:
+def snapshot_store(config: Config, application: Application) -> SnapshotStore | None:
     """Open the store of snapshots of a configuration; None if it names none."""
     kafka = config.kafka
     if config.state.path is None or kafka is None:
         return None
     # Half of the time after which /livez fails: a storage that hangs is skipped before that.
     timeout = kafka.stall_timeout / 2000
-    return SnapshotStore(config.state.path, kafka.application_id, config.state.retain, timeout)
+    return SnapshotStore(config.state.path, application.state_id, config.state.retain, timeout)
 
 
 def _initial_store(url: str | None, kafka: KafkaSection) -> SnapshotStore | None:
@@ -324,6 +330,16 @@ def _trim(
         return lambda _: None
     settings = client_settings(kafka_section(config))
     return ChangelogTrimmer(application, snapshots, settings).trim
+
+
+def _routed_trim(
+    config: Config, application: Application, stack: ExitStack
+) -> Iterator[RoutedTrimmer]:
+    """Yield what trims the routed topic, if there is one."""
+    if application.sources:
+        yield stack.enter_context(
+            closing(RoutedTrimmer(application, client_settings(kafka_section(config))))
+        )
 
 
 def _encoders(config: Config, topics: Mapping[str, str]) -> dict[str, Encoder]:

@@ -87,9 +87,10 @@ def permission_findings(topics: Topics, config: Config) -> Iterator[Finding]:
         elif one.error == 0 and not one.settings:
             text = f"topic {one.name} cannot be checked: permission DESCRIBE_CONFIGS is missing"
             yield Finding(one.where, text, fatal=False)
-        if one.error == 0 and role == "changelog" and trims and "DELETE" not in one.allowed:
+        uses = {"changelog": "state.shared = true uses" if trims else "", "routed": "tasks use"}
+        if one.error == 0 and uses.get(role) and "DELETE" not in one.allowed:
             text = (
-                f"permission DELETE on topic {one.name} is missing, which state.shared = true uses "
+                f"permission DELETE on topic {one.name} is missing, which {uses[role]} "
                 "to trim it; without it the topic grows without bound"
             )
             yield Finding(one.where, text, fatal=False)

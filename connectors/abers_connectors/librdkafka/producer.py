@@ -123,32 +123,26 @@ class LibrdkafkaProducer:
         timestamp: int | None = None,
     ) -> None:
         """Send a record in the open transaction."""
-        self._send(
-            to,
-            value,
-            key,
-            timestamp=_to_client(timestamp),
-            headers=[*headers] if headers else None,
-        )
+        topic, number = to
+        given: Any = [*headers] if headers else None
+        try:
+            self._producer.produce(
+                topic, value, key, number, timestamp=_to_client(timestamp), headers=given
+            )
+        except KafkaException:  # a context manager for every record would be slow
+            with self._aborting(f"writing to {to}"):
+                raise
 
     def send_tracked(self, to: TopicPartition, value: bytes) -> Callable[[], int]:
         """Send a value in the open transaction; the result returns its offset after the commit."""
         offsets: list[int | None] = []
-        self._send(to, value, on_delivery=lambda _, sent: offsets.append(sent.offset()))
-        return lambda: offsets[0]  # type: ignore[return-value] # the commit has succeeded
 
-    def _send(
-        self,
-        to: TopicPartition,
-        value: bytes | None,
-        key: bytes | None = None,
-        **more: Any,  # noqa: ANN401
-    ) -> None:
-        try:
-            self._producer.produce(to.topic, value, key, to.partition, **more)
-        except KafkaException:  # a context manager for every record would be slow
-            with self._aborting(f"writing to {to}"):
-                raise
+        def delivered(_: object, sent: Any) -> None:  # noqa: ANN401 - the client's
+            offsets.append(sent.offset())
+
+        with self._aborting(f"writing to {to}"):
+            self._producer.produce(to.topic, value, None, to.partition, on_delivery=delivered)
+        return lambda: offsets[0]  # type: ignore[return-value] # the commit has succeeded
 
     def commit(
         self,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.checkpoint import Checkpoint
     from abers_connectors.runtime.timestamp_merge import MergedRecords
 
-__all__ = ["Application", "kafka_section"]
+__all__ = ["Application", "kafka_section", "name_at"]
 
 
 class Application(NamedTuple):
@@ -39,10 +39,14 @@ class Application(NamedTuple):
     outcomes: bool  # whether they are written
     key: bytes | None  # secret that seals the state
     sources: Sequence[str] = ()  # topics that routers route to the only input; none without them
+    generation: int = 1  # of the state, which a change of its number of partitions raises
 
     @classmethod
-    def of(cls, config: Config) -> Application:
-        """Return the application of a configuration; raises a ConfigError without [kafka]."""
+    def of(cls, config: Config, generation: int = 1) -> Application:
+        """Return the application of a configuration; raises a ConfigError without [kafka].
+
+        Its topics have the names of the generation; see `kafka.generations`.
+        """
         kafka = kafka_section(config)
         topics = [kafka.observations]
         if config.second_input and kafka.labels is not None:
@@ -56,7 +60,13 @@ class Application(NamedTuple):
             kafka.outcomes is not None,
             state_key(file=config.state.key_file),
             topics if routed else (),
+            generation,
         )
+
+    @property
+    def state_id(self) -> str:
+        """What identifies the state, in snapshots."""
+        return name_at(self.id, self.generation)
 
     @property
     def router_group(self) -> str:
@@ -91,6 +101,17 @@ class Application(NamedTuple):
             checkpoint.application_id, checkpoint.partition, checkpoint.changelog_offset
         )
         return processor.snapshot_pieces(msgspec.to_builtins(checkpoint), self.key, scope)
+
+
+def name_at(name: str, generation: int) -> str:
+    """Return the name of a topic or of a state at a generation.
+
+    Examples
+    --------
+    >>> name_at("app.routed", 1), name_at("app.routed", 2)
+    ('app.routed', 'app.routed-2')
+    """
+    return name if generation == 1 else f"{name}-{generation}"
 
 
 def kafka_section(config: Config) -> KafkaSection:

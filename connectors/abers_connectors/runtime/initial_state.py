@@ -111,7 +111,7 @@ class InitialState:
                     f"has {count}; replay topics with as many"
                 )
                 raise StateError(msg)
-            checkpoint = msgspec.structs.replace(found, application_id=app.id, batch=0)
+            checkpoint = msgspec.structs.replace(found, application_id=app.state_id, batch=0)
             return StreamTask(processor, checkpoint)
         if unread:
             msg = f"the initial state: {unread[0]}; check that it can be read, and start again"

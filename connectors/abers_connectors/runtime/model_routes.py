@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache, partial
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream.fields import root
@@ -54,7 +55,10 @@ class ModelRouting:
         schemas = input_schemas(config)
         reads = [frozenset(root(one.fields.model)) for one in schemas]
         columns = input_columns(config, reads, environ)
-        self._inputs = [*map(_ModelReader, schemas, columns)]
+        self._inputs = [
+            _ModelReader(schema, one, looks_up=one.of_values and config.schema_registry is not None)
+            for schema, one in zip(schemas, columns, strict=True)
+        ]
         self._partition = lru_cache(_KNOWN)(partial(partition_of, partitions=partitions))
 
     def prepare(
@@ -69,7 +73,7 @@ class ModelRouting:
         registry is away and the configuration says stop.
         """
         for number, one in enumerate(self._inputs):
-            if not one.columns.of_values:
+            if not one.looks_up:
                 continue
             heads = {
                 record.value[:HEAD]: record.value
@@ -83,14 +87,12 @@ class ModelRouting:
     def route(self, records: Sequence[Record], inputs: Sequence[int]) -> Routes:
         """Return where records go; inputs are 0 (observations) or 1 (labels)."""
         models: list[str | None] = [None] * len(records)
+        rows = range(len(records))
         for number, one in enumerate(self._inputs):
-            rows = [row for row, which in enumerate(inputs) if which == number]
-            if len(rows) == len(records):
-                models = one.models(records)
-            elif rows:
-                found = one.models([records[row] for row in rows])
-                for row, model in zip(rows, found, strict=True):
-                    models[row] = model
+            mine = [which == number for which in inputs]
+            found = one.models([*compress(records, mine)])
+            for row, model in zip(compress(rows, mine), found, strict=True):
+                models[row] = model
         unread: list[int] = []
         if None in models:
             unread = [row for row, model in enumerate(models) if model is None]
@@ -101,14 +103,18 @@ class ModelRouting:
 class _ModelReader:
     """Reads the models of the records of one input."""
 
-    def __init__(self, schema: Schema, columns: RecordColumns) -> None:
+    def __init__(self, schema: Schema, columns: RecordColumns, *, looks_up: bool) -> None:
         self._schema, self.columns = schema, columns
+        self.looks_up = looks_up
+        """Whether a schema registry has the schemas of the records."""
 
     def models(self, records: Sequence[Record]) -> list[str | None]:
         """Return the model of each record, None where it cannot be read.
 
         Records are read together; if that fails, each half is, down to the bad record.
         """
+        if not records:
+            return []
         try:
             return self._read(records)
         except NO_FAULT_OF_A_RECORD:
@@ -121,17 +127,12 @@ class _ModelReader:
 
     def _read(self, records: Sequence[Record]) -> list[str | None]:
         if self.columns.of_values:
-            values = [_value(one) for one in records]
+            values = [one.value for one in records if one.value is not None]
+            if len(values) < len(records):
+                msg = "a record has no value"
+                raise ValueError(msg)
             raw = self.columns.columns(records, values)
         else:
             raw = self.columns.metadata(records)
         models: list[str | None] = self._schema.models(raw, range(len(records))).tolist()
         return models
-
-
-def _value(record: Record) -> bytes:
-    """Return the value of a record; raise a ValueError for a tombstone."""
-    if record.value is None:
-        msg = "the record has no value"
-        raise ValueError(msg)
-    return record.value

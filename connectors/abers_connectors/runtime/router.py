@@ -173,14 +173,18 @@ class Router:
         routes = self._routing.route(batch.records, inputs)
         self._producer.begin()
         self._send(routes)
-        following = {
-            self._inputs[which]: one.offset + 1
-            for which, one in zip(batch.inputs, batch.records, strict=True)
-        }
-        self._producer.commit(following, group_metadata)
+        self._producer.commit(self._following(batch), group_metadata)
         self._last = self._clock()
         self.status.routed(routes.inputs)
         self.status.transaction_committed(self._last - began, ROUTER)
+
+    def _following(self, batch: MergedRecords) -> dict[TopicPartition, int]:
+        """Return the offsets after a batch."""
+        backwards = batch.inputs[::-1]
+        return {
+            self._inputs[which]: batch.records[-1 - backwards.index(which)].offset + 1
+            for which in {*backwards}
+        }
 
     def _send(self, routes: Routes) -> None:
         """Send records, each with its origin; `map` calls for half the price of a loop."""

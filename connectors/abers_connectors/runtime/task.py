@@ -60,7 +60,7 @@ class StreamTask:
         next_offsets: tuple[int, int] = (NO_OFFSET, NO_OFFSET),
     ) -> StreamTask:
         """Return the task of a partition without state."""
-        checkpoint = Checkpoint(application.id, partition, 0, 0, next_offsets)
+        checkpoint = Checkpoint(application.state_id, partition, 0, 0, next_offsets)
         return cls(application.new_processor(), checkpoint)
 
     @classmethod
@@ -68,7 +68,7 @@ class StreamTask:
         cls, application: Application, blob: bytes, partition: int, changelog_offset: int
     ) -> StreamTask:
         """Load a snapshot; raises a StateError if it cannot be used."""
-        identity = (application.id, partition, changelog_offset)
+        identity = (application.state_id, partition, changelog_offset)
         processor = application.restore_processor(blob, snapshot_scope(*identity))
         return cls(processor, Checkpoint.from_position(processor.position).require(*identity))
 

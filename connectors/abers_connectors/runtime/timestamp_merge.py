@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from abers_connectors.runtime.transport import size_of
+from abers_connectors.runtime.transport import sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,16 +65,19 @@ class TimestampMerge:
         self._queues: list[list[Record]] = [[] for _ in range(inputs)]
         self._sizes: list[list[int]] = [[] for _ in range(inputs)]
         self._times: list[list[int]] = [[] for _ in range(inputs)]
+        self._total = [0] * inputs  # of the sizes
 
     def add(self, which: int, records: Sequence[Record]) -> None:
         """Add records of an input."""
         self._queues[which] += records
-        self._sizes[which] += map(size_of, records)
+        sizes = sizes_of(records)
+        self._sizes[which] += sizes
+        self._total[which] += sum(sizes)
         self._times[which] += [one.timestamp for one in records]
 
     def queued(self, which: int) -> tuple[int, int]:
         """Return the number of queued records of an input, and their size."""
-        return len(self._queues[which]), sum(self._sizes[which])
+        return len(self._queues[which]), self._total[which]
 
     def missing(self) -> int | None:
         """Return an input that the records of others wait for, or None."""
@@ -94,6 +97,7 @@ class TimestampMerge:
         records = [next(queues[which]) for which in order]
         for which in {*order}:
             count = order.count(which)
+            self._total[which] -= sum(self._sizes[which][:count])
             for column in (self._queues, self._sizes, self._times):
                 del column[which][:count]
         return MergedRecords(records, order, total[len(order) - 1] if order else 0)
@@ -107,9 +111,9 @@ class TimestampMerge:
         # The first of the queues goes in order of the latest time so far: what is earlier than a
         # record before it follows that at once. Later inputs come first where times are equal.
         inputs = [*reversed(range(len(self._queues)))]
+        most = max(1, 2 * max_records // len(inputs))  # of an input, however unequal they are
         times = [
-            np.maximum.accumulate(np.array(self._times[one][:max_records], np.int64))
-            for one in inputs
+            np.maximum.accumulate(np.array(self._times[one][:most], np.int64)) for one in inputs
         ]
         ends = np.cumsum([*map(len, times)])
         rows = np.argsort(np.concatenate(times), kind="stable")
@@ -117,7 +121,7 @@ class TimestampMerge:
         places[rows] = np.arange(len(rows))
         certain = max_records  # records before which nothing can come that is not known
         for one, part, end in zip(inputs, times, ends.tolist(), strict=True):
-            if not ended[one] and len(part) < max_records:
+            if not ended[one] or len(part) < len(self._times[one]):
                 certain = min(certain, int(places[end - 1]) + 1 if len(part) else 0)
         found: list[int] = np.repeat(inputs, [*map(len, times)])[rows[:certain]].tolist()
         return found

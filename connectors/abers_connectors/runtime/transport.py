@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 from abers.exceptions import BrokerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from abers_connectors.config.sections import KafkaSection
     from abers_connectors.runtime.watchdog import Watchdog
@@ -38,7 +38,7 @@ __all__ = [
     "TransactionError",
     "Transport",
     "open_transport",
-    "size_of",
+    "sizes_of",
 ]
 
 TRANSPORTS = {
@@ -134,12 +134,19 @@ class BadHeaders(tuple[tuple[str, bytes | None], ...]):
     __slots__ = ()
 
 
-def size_of(record: Record) -> int:
-    """Return about how many bytes of memory a record takes: all limits are by this size."""
-    size = _RECORD + len(record.key or b"") + len(record.value or b"")
-    for name, value in record.headers:
-        size += _HEADER + len(name) + len(value or b"")
-    return size
+def sizes_of(records: Iterable[Record]) -> list[int]:
+    """Return about how many bytes of memory each record takes: all limits are by this size."""
+    return [
+        _RECORD
+        + len(one.key or b"")
+        + len(one.value or b"")
+        + (_size_of_headers(one.headers) if one.headers else 0)
+        for one in records
+    ]
+
+
+def _size_of_headers(headers: Headers) -> int:
+    return sum(_HEADER + len(name) + len(value or b"") for name, value in headers)
 
 
 class OffsetRange(NamedTuple):
