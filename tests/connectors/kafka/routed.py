@@ -187,7 +187,7 @@ class RoutedApplication:
         return sum(len(one.inputs) for one in changes if one is not None)
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill a process; in the consumer protocol its seats are free after the session time-out."""
+        """Kill a process; the consumer protocol frees its seats after the session time-out."""
         process.kill()
         process.wait()
         if self._kafka.get("group_protocol") == "consumer":
