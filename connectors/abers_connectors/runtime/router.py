@@ -221,8 +221,6 @@ class Router:
         if offsets is None:
             return
         ends = self._reader.last_stable_offsets([*offsets])
-        if len(ends) < len(offsets):  # a partition was added, and not all brokers know it
-            return
         self._epoch = membership.epoch
         topics = self._application.sources
         self._offsets, self._published = dict(offsets), -math.inf
