@@ -10,7 +10,7 @@ annotations are no texts here: typer would compile each of them, in every comman
 import signal
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -84,7 +84,7 @@ def _root(
     """
 
 
-def run(
+def run(  # noqa: PLR0913 - its flags
     config: ConfigPath,
     *,
     create_topics: Annotated[
@@ -106,6 +106,12 @@ def run(
         typer.Option(
             metavar="APPLICATION_ID",
             help="Kafka: learn behind another application, and publish once it has stopped.",
+        ),
+    ] = None,
+    stage: Annotated[
+        Literal["router", "tasks"] | None,
+        typer.Option(
+            help="Kafka, with kafka.route_by: only route records, or only process what is routed.",
         ),
     ] = None,
     as_json: JsonTable = False,
@@ -130,12 +136,14 @@ def run(
                 create_topics=create_topics,
                 initial_state=initial_state,
                 take_over=take_over,
+                stage=stage,
             )
             return
         given = {
             "--create-topics": create_topics,
             "--initial-state": initial_state,
             "--take-over": take_over,
+            "--stage": stage,
         }
         for option in (name for name, value in given.items() if value):
             fail(f"{option} needs a section [kafka], which {config} does not have", USAGE)

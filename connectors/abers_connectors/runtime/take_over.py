@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abers.exceptions import StateError
+from abers_connectors.runtime.status import TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +115,7 @@ class TakeOver:
             buffer.cap(number, caps)
             if seen.final and buffer.drained(number):
                 self._publish(task, caps, publish)
-        if tasks and self._status.joined:  # all are restored
+        if tasks and self._status.seats[TASKS].joined:  # all are restored
             self._report(seen, [n for n, task in tasks.items() if task.checkpoint.follows])
 
     def _offsets(self, seen: PredecessorView, task: StreamTask) -> list[int]:

@@ -13,7 +13,7 @@ from abers_connectors.metrics.service_metrics import registry_of
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.batch_buffer import BatchBuffer, BatchLimits
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
-from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.status import TASKS, Status
 from abers_connectors.runtime.take_over import PredecessorView, TakeOver, require_publishing
 from abers_connectors.runtime.task import StreamTask
 from abers_connectors.runtime.transport import TopicPartition
@@ -53,7 +53,7 @@ class Scene:
 
     def __init__(self, group: Group, application: Application = APPLICATION) -> None:
         self.group, self.status = group, Status(60.0)
-        self.status.joined = True
+        self.status.seats[TASKS].joined = True
         self.topics = Topics()
         limits = BatchLimits(100, 1 << 20, commit_interval=0.0, max_task_idle=50.0)
         self.buffer = BatchBuffer(cast("Consumer", self.topics), limits, lambda: self.topics.now)
@@ -141,7 +141,7 @@ def test_it_does_not_take_over_before_it_is_there() -> None:
 def test_nothing_is_said_of_a_part_of_the_tasks() -> None:
     """While other tasks are being restored, the process is not ready."""
     scene = Scene(Group(0, 0))
-    scene.status.joined = False
+    scene.status.seats[TASKS].joined = False
     for _ in range(2):
         scene.turn(0, 0)
     assert (scene.group.ready, scene.following(), scene.hints()) == (False, {}, [])
