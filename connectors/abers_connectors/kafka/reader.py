@@ -15,12 +15,12 @@ from abers.exceptions import BrokerError
 from abers_connectors.kafka import workarounds
 from abers_connectors.kafka.client_errors import translated_errors
 from abers_connectors.kafka.connection import connection_errors, new_consumer, to_client
-from abers_connectors.runtime.transport import OffsetRange
+from abers_connectors.runtime.transport import CommittedOffset, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from abers_connectors.runtime.transport import Record, TopicPartition
+    from abers_connectors.runtime.transport import Record
     from abers_connectors.runtime.watchdog import Watchdog
 
 __all__ = ["PartitionReader"]
@@ -61,6 +61,18 @@ class PartitionReader:
         with self._watchdog.call("committed"), translated_errors(f"offset of {partition}"):
             offset: int | None = self._committed.committed(to_client(partition))
         return offset
+
+    def all_committed(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """Return what the group committed of partitions, as `committed`, by one request."""
+        client = [to_client(one) for one in partitions]
+        with self._watchdog.call("committed"), translated_errors("offsets of the group"):
+            found = workarounds.committed_offsets(self._committed, client)
+        return {
+            TopicPartition(*one): CommittedOffset(known.offset, known.metadata or "")
+            for one, known in found.items()
+        }
 
     def offset_range(self, partition: TopicPartition) -> OffsetRange:
         """Return the first offset and the end, open transactions included."""

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["BatchBuffer", "BatchLimits"]
 
 _POLL = 0.1  # seconds of a poll while nothing is queued
-_QUEUED_BATCHES = 4  # batches that may queue of an input before it is paused
+_TASKS = 4  # that share the records of a batch: the fewer of a task, the more each costs
+_QUEUED_BATCHES = 4  # batches that may queue of one of two inputs before it is paused
 
 
 class BatchLimits(NamedTuple):
     """When a batch closes, and how long one input waits for the other; times in seconds."""
 
-    records: int  # of a full batch
+    records: int  # of a full batch of up to seven tasks; of more in proportion to their number
     bytes: int  # of a full batch
     commit_interval: float  # from the first record of a batch to its end
     max_task_idle: float  # wait for an input that has records, when none arrives
@@ -112,7 +113,7 @@ class BatchBuffer:
         if self._since is None:
             return False
         records, size = self._open_size()
-        full = records >= self._limits.records or size >= self._limits.bytes
+        full = records >= self._most() or size >= self._limits.bytes
         return full or self._clock() - self._since >= self._limits.commit_interval
 
     def take(self) -> list[tuple[int, MergedRecords]]:
@@ -135,10 +136,14 @@ class BatchBuffer:
         parts = [task.open for task in self._tasks.values()]
         return sum(len(one.records) for one in parts), sum(one.size for one in parts)
 
+    def _most(self) -> int:
+        """Return the records of a full batch, which grow with the tasks."""
+        return self._limits.records * max(1, len(self._tasks) // _TASKS)
+
     def _fill(self, task: _TaskBuffer) -> None:
         """Move the records that can be applied now to the open batch."""
         records, size = self._open_size()
-        max_records, max_bytes = self._limits.records - records, self._limits.bytes - size
+        max_records, max_bytes = self._most() - records, self._limits.bytes - size
         max_records = min(max_records, task.most - len(task.open.records))
         if max_records <= 0 or max_bytes <= 0:
             return
@@ -166,9 +171,10 @@ class BatchBuffer:
     def _pause_or_resume(self, task: _TaskBuffer) -> None:
         """Pause an input that is far ahead of the other, and resume it later."""
         limits = self._limits
+        share = _QUEUED_BATCHES / max(1.0, len(task.inputs) / 2)  # of an input, of both or of many
         for which, one in enumerate(task.inputs):
             count, size = task.merge.queued(which)
-            full = count > _QUEUED_BATCHES * limits.records or size > _QUEUED_BATCHES * limits.bytes
+            full = count > share * limits.records or size > share * limits.bytes
             if full and not one.paused:
                 self._consumer.pause(one.partition)
             elif one.paused and not full:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers_connectors.runtime.timestamp_merge import LABELS, OBSERVATIONS, TimestampMerge
-from abers_connectors.runtime.transport import size_of
+from abers_connectors.runtime.transport import sizes_of
 
 
 class Written(NamedTuple):
@@ -19,6 +19,11 @@ class Written(NamedTuple):
     topic: str = ""
     partition: int = 0
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def size_of(record: Written) -> int:
+    """Return the size of one record."""
+    return sizes_of([record])[0]
 
 
 TIMES = st.lists(st.integers(0, 5), max_size=12)
