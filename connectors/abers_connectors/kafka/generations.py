@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.model import Config
 
-__all__ = ["Generation", "generation_in_use"]
+__all__ = ["Generation", "generation_in_use", "generation_with_state", "next_generation"]
 
 
 class Generation(NamedTuple):
@@ -43,6 +43,12 @@ class Generation(NamedTuple):
             config = msgspec.structs.replace(config, kafka=kafka)
         return cls(number, config, Application.of(config, number))
 
+    @property
+    def topics(self) -> tuple[str, str]:
+        """The topic of routers, and the changelog."""
+        kafka = kafka_section(self.config)
+        return kafka.routed, kafka.changelog
+
 
 def generation_in_use(config: Config, environ: Mapping[str, str] = os.environ) -> Generation:
     """Return the generation that an application is at: the last with committed offsets, or 1.
@@ -53,20 +59,48 @@ def generation_in_use(config: Config, environ: Mapping[str, str] = os.environ) -
     kafka = kafka_section(config)
     if kafka.route_by is None:
         return Generation.of(config, 1)
+    found = generation_with_state(config, environ)
+    if found.application.sources:
+        return found
+    msg = (
+        f"application {kafka.application_id} has read {' and '.join(found.application.inputs)} "
+        "without routers before, and its state is by their partitions; keep it by `abers state "
+        "rescale CONFIG --partitions N`, or take another kafka.application_id for a new state"
+    )
+    raise StateError(msg)
+
+
+def generation_with_state(config: Config, environ: Mapping[str, str] = os.environ) -> Generation:
+    """Return the generation in use of an application with routers.
+
+    If it ran only without routers yet, that is the first, without them.
+    """
+    kafka = kafka_section(config)
     with open_admin(client_settings(kafka, environ)) as admin:
         topics = _topics_with_offsets(admin, kafka.application_id)
-    numbers = [*_generations(topics, kafka.routed)]
-    if numbers:
+    if numbers := _generations(topics, kafka.routed):
         return Generation.of(config, max(numbers))
-    inputs = [kafka.observations, *([kafka.labels] if kafka.labels else [])]
-    if before := [topic for topic in inputs if topic in topics]:
-        msg = (
-            f"application {kafka.application_id} has read {' and '.join(before)} without routers "
-            "before, and its state is by their partitions; keep it by `abers state rescale CONFIG "
-            "--partitions N`, or take another kafka.application_id for a new state"
-        )
-        raise StateError(msg)
+    if topics & {kafka.observations, kafka.labels}:
+        alone = msgspec.structs.replace(kafka, route_by=None)
+        return Generation.of(msgspec.structs.replace(config, kafka=alone), 1)
     return Generation.of(config, 1)
+
+
+def next_generation(
+    config: Config, number: int, environ: Mapping[str, str] = os.environ
+) -> tuple[Generation, list[str]]:
+    """Return the first generation behind a number without topics, and the topics of those before.
+
+    A change that did not come to its end leaves topics, which nobody reads.
+    """
+    with open_admin(client_settings(kafka_section(config), environ)) as admin:
+        existing = {*admin.list_topics()}
+    before: list[str] = []
+    found = Generation.of(config, 1)
+    while found.number <= number or existing.intersection(found.topics):
+        before += [topic for topic in found.topics if topic in existing]
+        found = Generation.of(config, found.number + 1)
+    return found, before
 
 
 def _topics_with_offsets(admin: Any, group: str) -> set[str | None]:  # noqa: ANN401 - untyped

@@ -7,14 +7,15 @@ it as from any snapshot. Nothing changes while the group has a member, and nothi
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from abers.exceptions import BrokerError, ConfigError, ParameterError, StateError
+from abers.exceptions import ConfigError, ParameterError, StateError
 from abers_connectors.kafka.assembly import snapshot_store
 from abers_connectors.kafka.connection import open_admin
 from abers_connectors.kafka.generations import generation_in_use
+from abers_connectors.kafka.group_members import require_no_members
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
 from abers_connectors.runtime.application import kafka_section
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.transport import Reader, TopicPartition
 
 __all__ = ["StateAdmin", "open_state_admin"]
-
-# States of a group. The client describes one of the consumer protocol as dead, without its members.
-_NO_CLASSIC_GROUP, _EMPTY = "Dead", "Empty"
-_UNNAMED = 'processes with kafka.group_protocol = "consumer"'
 
 
 @contextmanager
@@ -284,31 +281,12 @@ class StateAdmin:
 
     def _require_no_members(self) -> None:
         """Raise a StateError if the consumer group has members."""
-        app = self._application.id
         with open_admin(client_settings(self._kafka)) as admin:
-            group = admin.describe_groups([app])[app]
-            if group["error"] is not None and group["group_state"] != _NO_CLASSIC_GROUP:
-                msg = f"group {app}: {group['error']}"
-                raise BrokerError(msg)
-            members = [one["group_instance_id"] or one["member_id"] for one in group["members"]]
-            if group["group_state"] == _NO_CLASSIC_GROUP and _is_used(admin, app):
-                members = [_UNNAMED]
-        if members:
-            msg = (
-                f"{', '.join(sorted(members))}: the group of {app} has members; stop them and wait "
-                "for the session time-out, after which they leave the group"
-            )
-            raise StateError(msg)
+            require_no_members(admin, self._application.id)
 
     def _no_state(self, number: int) -> StreamTask:
         msg = f"{self._name(number)} has no state"
         raise StateError(msg)
-
-
-def _is_used(admin: Any, group: str) -> bool:  # noqa: ANN401 - untyped
-    """Return whether a group of any protocol has members."""
-    states: dict[str, str] = {one["group_id"]: one["group_state"] for one in admin.list_groups()}
-    return states.get(group, _EMPTY) != _EMPTY
 
 
 def _content(processor: Processor) -> str:
