@@ -6,6 +6,7 @@ open for long enough. It holds each task's records in the order in which they ar
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -66,6 +67,8 @@ class BatchBuffer:
         self._tasks: dict[int, _TaskBuffer] = {}
         self._by_partition: dict[tuple[str, int], tuple[_TaskBuffer, int]] = {}
         self._since: float | None = None  # when the open batch got its first record
+        self.until = math.inf
+        """No record of several inputs that is later is put into a batch."""
 
     def clear(self) -> None:
         """Drop all tasks and their records."""
@@ -96,6 +99,17 @@ class BatchBuffer:
                 task, which = found
                 task.merge.add(which, part)
         self._fill_all()
+
+    def head(self, number: int) -> int | None:
+        """Return the timestamp of the next record that is in no batch; None if it is unknown."""
+        task = self._tasks.get(number)
+        return None if task is None else task.merge.head(self._ended(task))
+
+    def queued(self) -> int:
+        """Return the number of records that are in no batch that was taken."""
+        merges = [task.merge for task in self._tasks.values()]
+        queued = [one.queued(which)[0] for one in merges for which in range(one.inputs)]
+        return sum(queued) + self._open_size()[0]
 
     def poll_timeout(self, *, joined: bool = True) -> float:
         """Return the seconds that the next poll may take; without a group nothing is committed."""
@@ -147,7 +161,7 @@ class BatchBuffer:
         max_records = min(max_records, task.most - len(task.open.records))
         if max_records <= 0 or max_bytes <= 0:
             return
-        merged = task.merge.take(max_records, max_bytes, self._ended(task))
+        merged = task.merge.take(max_records, max_bytes, self._ended(task), self.until)
         if merged.records:
             task.open += merged
             self._since = self._clock() if self._since is None else self._since

@@ -8,6 +8,7 @@ transaction or a rebalance it reads again from what is committed.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from itertools import repeat
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING
 from abers_connectors.runtime.batch_buffer import BatchBuffer
 from abers_connectors.runtime.group_watch import GroupWatch
 from abers_connectors.runtime.routed_record import ORIGIN, RoutedOrigin, encoded_origins
+from abers_connectors.runtime.router_alignment import RouterAlignment
 from abers_connectors.runtime.status import ROUTER
 from abers_connectors.runtime.transport import BadHeaders, TopicPartition, TransactionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.batch_buffer import BatchLimits
@@ -53,7 +55,8 @@ class Router:
     """One process of an application that routes.
 
     `start` finds where to read. The router fails if it is outside its group for more than
-    `stall_timeout` seconds.
+    `stall_timeout` seconds. In a backlog it waits for other routers that are behind, but not for
+    one without progress for `patience` seconds.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -68,6 +71,7 @@ class Router:
         limits: BatchLimits,
         stall_timeout: float,
         status: Status,
+        patience: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application, self._clock = application, clock
@@ -79,10 +83,15 @@ class Router:
         self._seat = status.seats[ROUTER]
         self._group = GroupWatch(application.router_group, stall_timeout, clock)
         self._buffer = BatchBuffer(consumer, limits, clock)
+        self._limits = limits
         self._max_records = _POLLED_BATCHES * limits.records
         (topic,) = application.inputs
         self._targets = [TopicPartition(topic, n) for n in range(reader.partition_count(topic))]
         self._inputs: list[TopicPartition] = []  # by their numbers in the merge
+        self._offsets: dict[TopicPartition, int] = {}  # of each, that are committed
+        self._alignment = RouterAlignment(reader, patience, clock)
+        self._published = -math.inf  # the time that other routers know
+        self._span = 0  # of the times of the last batch
         self._epoch = _NO_EPOCH  # of the membership for which the inputs were sought
         self._last = self._updated = clock()  # when a record was routed, and the status updated
         self._stopping = False
@@ -140,10 +149,59 @@ class Router:
         self, polled: Mapping[TopicPartition, Sequence[Record]], membership: GroupMembership
     ) -> None:
         """Take records that were polled, and route and commit a batch if one is due."""
+        self._buffer.until = self._farthest()
         self._buffer.add(polled)
-        if membership.group_metadata is not None and self._buffer.due():
+        metadata = membership.group_metadata
+        if metadata is None:
+            return
+        if self._buffer.due():
             for _, batch in self._buffer.take():
-                self._process(batch, membership.group_metadata)
+                self._process(batch, metadata)
+        elif not self._alignment.alone:
+            self._publish(metadata)
+
+    def _farthest(self) -> float:
+        """Return the timestamp up to which records may be routed: in a backlog not all."""
+        if self._alignment.alone or not self._is_behind():
+            return math.inf
+        return self._alignment.reached() + self._span
+
+    def _is_behind(self) -> bool:
+        """Return whether more records wait than a batch holds, as far as is known."""
+        waiting = self._buffer.queued()
+        for one in self._inputs:
+            lag = self._consumer.fetch_position(one).lag
+            waiting += self._max_records if lag is None else lag
+        return waiting > self._limits.records
+
+    def _publish(self, group_metadata: object) -> None:
+        """Commit how far this router is, if others may wait for that, without a record."""
+        head = self._buffer.head(_MERGED)
+        ended = head is None and not self._buffer.queued()
+        if head is not None and head <= self._published:
+            return
+        offsets = self._offsets | (self._positions() if ended else {})
+        if head is None and offsets == self._offsets:
+            return
+        if head is not None:
+            self._published = head
+        self._producer.begin()
+        self._producer.commit(offsets, group_metadata, self._notes(offsets))
+        self._offsets = offsets
+
+    def _positions(self) -> dict[TopicPartition, int]:
+        """Return the ends of inputs that were read, behind the marks of transactions there."""
+        found = {one: self._consumer.fetch_position(one) for one in self._inputs}
+        return {
+            one: at.position
+            for one, at in found.items()
+            if at.position is not None and at.lag is not None and at.lag <= 0
+        }
+
+    def _notes(self, offsets: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+        """Return what to commit with offsets: the time that was reached."""
+        known = self._published > -math.inf and not self._alignment.alone
+        return dict.fromkeys(offsets, str(int(self._published))) if known else {}
 
     def _begin(self, membership: GroupMembership) -> None:
         """Read all inputs that are assigned from their offsets."""
@@ -155,10 +213,12 @@ class Router:
             return
         self._epoch = membership.epoch
         topics = self._application.sources
+        self._offsets, self._published = dict(offsets), -math.inf
+        self._alignment.begin(self._start.inputs, self._offsets)
         self._inputs = sorted(offsets, key=lambda one: (topics.index(one.topic), one.partition))
-        ends = {one: self._reader.last_stable_offset(one) for one in self._inputs}
-        if ends:
-            self._buffer.add_task(_MERGED, ends)
+        if self._inputs:
+            ends = self._reader.last_stable_offsets(self._inputs)
+            self._buffer.add_task(_MERGED, {one: ends[one] for one in self._inputs})
         for one in self._inputs:
             self._consumer.seek(one, offsets[one])
             self._consumer.resume(one)
@@ -173,7 +233,13 @@ class Router:
         routes = self._routing.route(batch.records, inputs)
         self._producer.begin()
         self._send(routes)
-        self._producer.commit(self._following(batch), group_metadata)
+        self._offsets |= (following := self._following(batch))
+        times = [one.timestamp for one in batch.records]
+        self._span = max(times) - min(times)
+        if not self._alignment.alone:
+            following = self._offsets  # the others are at that time, too
+            self._published = max(self._published, self._buffer.head(_MERGED) or times[-1])
+        self._producer.commit(following, group_metadata, self._notes(following))
         self._last = self._clock()
         self.status.routed(routes.inputs)
         self.status.transaction_committed(self._last - began, ROUTER)

@@ -15,7 +15,7 @@ from abers_connectors.runtime.offset_gap import offset_after_gap
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from abers_connectors.config.sections import OffsetGapPolicy
     from abers_connectors.runtime.application import Application
@@ -43,6 +43,8 @@ class RouterStart:
     ) -> None:
         self._application, self._reader, self._producer = application, reader, producer
         self._start, self._policy, self._warn = start, policy, warn
+        self.inputs: Sequence[TopicPartition] = ()
+        """All partitions of the inputs, when offsets were last found."""
 
     def offsets(self, membership: GroupMembership) -> dict[TopicPartition, int] | None:
         """Return the next offset of each partition that is assigned; None while it is unknown.
@@ -54,6 +56,7 @@ class RouterStart:
             for topic in self._application.sources
             for number in range(self._reader.partition_count(topic))
         ]
+        self.inputs = inputs
         committed = {one: found.offset for one, found in self._reader.all_committed(inputs).items()}
         if not committed:
             if not self._may_begin(inputs[0], membership):

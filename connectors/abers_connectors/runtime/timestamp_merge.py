@@ -8,6 +8,7 @@ when waiting for it took long enough.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
@@ -62,6 +63,7 @@ class TimestampMerge:
     """
 
     def __init__(self, inputs: int) -> None:
+        self.inputs = inputs
         self._queues: list[list[Record]] = [[] for _ in range(inputs)]
         self._sizes: list[list[int]] = [[] for _ in range(inputs)]
         self._times: list[list[int]] = [[] for _ in range(inputs)]
@@ -84,12 +86,24 @@ class TimestampMerge:
         filled = [*map(bool, self._queues)]
         return filled.index(False) if any(filled) and not all(filled) else None
 
-    def take(self, max_records: int, max_bytes: int, ended: Sequence[bool]) -> MergedRecords:
+    def head(self, ended: Sequence[bool]) -> int | None:
+        """Return the timestamp of the next record; None while it is unknown."""
+        known = all(one or times for one, times in zip(ended, self._times, strict=True))
+        return min((times[0] for times in self._times if times), default=None) if known else None
+
+    def take(
+        self,
+        max_records: int,
+        max_bytes: int,
+        ended: Sequence[bool],
+        until: float = math.inf,
+    ) -> MergedRecords:
         """Remove and return the next records; `ended` are the inputs to skip without a record.
 
-        One record is always returned, even if its size is more than `max_bytes`.
+        None of several inputs is later than `until`. One record is always returned, even if its
+        size is more than `max_bytes`.
         """
-        order = self._order(max_records, ended)
+        order = self._order(max_records, ended, until)
         sizes = [*map(iter, self._sizes)]
         total = [*accumulate(next(sizes[which]) for which in order)]
         del order[bisect_left(total, max_bytes) + 1 :]
@@ -102,7 +116,7 @@ class TimestampMerge:
                 del column[which][:count]
         return MergedRecords(records, order, total[len(order) - 1] if order else 0)
 
-    def _order(self, max_records: int, ended: Sequence[bool]) -> list[int]:
+    def _order(self, max_records: int, ended: Sequence[bool], until: float) -> list[int]:
         """Return the inputs of the next records, in order."""
         if len(self._queues) == 1:
             return [OBSERVATIONS] * min(max_records, len(self._queues[0]))
@@ -116,12 +130,15 @@ class TimestampMerge:
             np.maximum.accumulate(np.array(self._times[one][:most], np.int64)) for one in inputs
         ]
         ends = np.cumsum([*map(len, times)])
-        rows = np.argsort(np.concatenate(times), kind="stable")
+        latest = np.concatenate(times)
+        rows = np.argsort(latest, kind="stable")
         places = np.empty(len(rows), np.int64)
         places[rows] = np.arange(len(rows))
         certain = max_records  # records before which nothing can come that is not known
         for one, part, end in zip(inputs, times, ends.tolist(), strict=True):
             if not ended[one] or len(part) < len(self._times[one]):
                 certain = min(certain, int(places[end - 1]) + 1 if len(part) else 0)
+        if until < math.inf:
+            certain = min(certain, int(np.count_nonzero(latest <= until)))
         found: list[int] = np.repeat(inputs, [*map(len, times)])[rows[:certain]].tolist()
         return found

@@ -273,15 +273,23 @@ class Reader(Protocol):
         """Return the offset that the group committed, once no transaction on it is open."""
 
     def all_committed(
-        self, partitions: Sequence[TopicPartition]
+        self, partitions: Sequence[TopicPartition], *, stable: bool = True
     ) -> dict[TopicPartition, CommittedOffset]:
-        """Return what the group committed of partitions, as `committed`, by one request."""
+        """Return what the group committed of partitions, by one request.
+
+        With `stable` it waits until no transaction on them is open.
+        """
 
     def offset_range(self, partition: TopicPartition) -> OffsetRange:
         """Return the first offset and the end, open transactions included."""
 
     def last_stable_offset(self, partition: TopicPartition) -> int:
         """Return the offset before which all transactions have ended."""
+
+    def last_stable_offsets(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Return the `last_stable_offset` of each partition."""
 
     def offset_for_time(self, partition: TopicPartition, time: int) -> int | None:
         """Return the first offset of a record of a time or later, or None."""
