@@ -94,8 +94,9 @@ class _Rescaling:
         new, unused = next_generation(self._config, self._old.number)
         create_generation(new.config, partitions)
         with self._discarded_on_error(new, partitions):
+            ids = self._reader.topic_ids(new.application.inputs)
             for one in self._rescaled(partitions):
-                self._save(new, one, partitions)
+                _save(new, one, ids, partitions)
             self._require_stopped()
         self._switch(new, partitions)
         return [*_done(self._count, partitions, new, self._old, unused)]
@@ -143,24 +144,6 @@ class _Rescaling:
         msg = f"{self._application.id}[{number}] has no state yet; `abers run` makes it"
         raise StateError(msg)
 
-    def _save(self, new: Generation, one: RescaledTask, partitions: int) -> None:
-        """Save the first snapshot of a new partition, as a service restores it."""
-        app, number = new.application, one.partition
-        checkpoint = Checkpoint(
-            app.state_id,
-            number,
-            _FIRST,
-            0,
-            (0, NO_OFFSET),
-            self._reader.topic_ids(app.inputs),
-            partitions,
-            one.counts,
-        )
-        scope = snapshot_scope(app.state_id, number, 0)
-        snapshots = _store(new)
-        snapshots.save(number, 0, write(one.state, msgspec.to_builtins(checkpoint), app.key, scope))
-        snapshots.remove(number, but=0)  # of topics of this name that were deleted
-
     @contextmanager
     def _discarded_on_error(self, new: Generation, partitions: int) -> Iterator[None]:
         """Delete the topics and snapshots of the new generation if the block fails."""
@@ -190,6 +173,17 @@ def _store(generation: Generation) -> SnapshotStore:
     found = snapshot_store(generation.config, generation.application)
     assert found is not None  # noqa: S101 - _require_possible has checked it
     return found
+
+
+def _save(new: Generation, one: RescaledTask, ids: tuple[str, ...], partitions: int) -> None:
+    """Save the first snapshot of a new partition, as a service restores it."""
+    app, number = new.application, one.partition
+    first = (0, NO_OFFSET)
+    checkpoint = Checkpoint(app.state_id, number, _FIRST, 0, first, ids, partitions, one.counts)
+    scope, snapshots = snapshot_scope(app.state_id, number, 0), _store(new)
+    position = msgspec.to_builtins(checkpoint)
+    snapshots.save(number, 0, write(one.state, position, app.key, scope))
+    snapshots.remove(number, but=0)  # those of deleted topics of this name
 
 
 def _done(

@@ -86,7 +86,7 @@ def test_kills(broker: Broker, tmp_path: Path, start: Start, invoke: Invoke) -> 
     application.serve(first)
     before, config = totals(invoke, application), application.written()
     for step in count(1):
-        words = [sys.executable, KILLED, str(step), config, "3"]
+        words = [sys.executable, str(KILLED), str(step), config, "3"]
         ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert totals(invoke, application) == before
         if not ran.returncode:
