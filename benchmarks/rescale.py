@@ -36,7 +36,7 @@ from abers_connectors.runtime.saved_task import SavedTask
 from benchmarks.many_models import filled
 from benchmarks.page import table
 from benchmarks.rivals import ROOT
-from benchmarks.service import broker_of
+from benchmarks.service import broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -143,7 +143,7 @@ def main(models: int = MODELS) -> None:
     """Measure and print."""
     kinds = {"merged": {}, "protected": {"task": {"scores": "probability"}}}
     rows: list[list[object]] = []
-    with broker_of([sys.executable, str(ROOT / "scripts" / "kafka-broker")]) as bootstrap:
+    with broker([sys.executable, str(ROOT / "scripts" / "kafka-broker")]) as bootstrap:
         for kind, more in kinds.items():
             with TemporaryDirectory(prefix=f"rescale-{kind}-") as folder:
                 found = costs(Path(folder), bootstrap, models, dict(more))
