@@ -75,10 +75,13 @@ def open_worker(  # noqa: PLR0913 - all that the command says
     *,
     create_topics: bool = False,
     stage: Stage | None = None,
+    require_generation: Callable[[], object] = lambda: None,
 ) -> Iterator[Worker | Router]:
     """Open a worker in a `with` block; see `run_command.run_service`, which runs it.
 
     If the application routes its inputs, the worker does both stages, or the one that is given.
+    `require_generation` is called when an assignment has changed, and raises if another generation
+    is in use.
     """
     kafka, stages = kafka_section(config), _stages(application, stage)
     stall_timeout = kafka.stall_timeout / 1000
@@ -117,7 +120,14 @@ def open_worker(  # noqa: PLR0913 - all that the command says
         if ROUTER in stages:
             partition_counts(reader, application.sources)
             router = open_router(
-                config, application, transport, status, stack, largest=largest, closed=closed
+                config,
+                application,
+                transport,
+                status,
+                stack,
+                largest=largest,
+                closed=closed,
+                require_generation=require_generation,
             )
             alongside = router.alongside
             if TASKS not in stages:
@@ -190,7 +200,10 @@ def open_worker(  # noqa: PLR0913 - all that the command says
             stop_on_dead_letter=config.output.on_bad_record == "stop",
             stall_timeout=stall_timeout,
             status=status,
-            require_topics=partial(require_same_partitions, reader, application, partitions),
+            require_topics=_each(
+                require_generation,
+                partial(require_same_partitions, reader, application, partitions),
+            ),
             on_commit=_each(_alert(config.alerts, status, stack), page.take),
             housekeeping=_each(
                 lambda _: watch.require(),

@@ -158,7 +158,7 @@ class _Rescaling:
             raise
 
     def _switch(self, new: Generation, partitions: int) -> None:
-        """Commit offsets: of the routers, if there were none yet, and last those of the tasks."""
+        """Commit offsets: of the routers, if they have none, and last those of the tasks."""
         app = new.application
         with open_admin(self._settings) as admin:
             if not self._application.sources:
