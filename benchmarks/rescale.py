@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from subprocess import run
@@ -81,8 +83,9 @@ def _lines(keys: dict[str, object]) -> str:
     return "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
 
 
-def stored(config: Config, models: int) -> None:
+def stored(folder: Path, models: int) -> None:
     """Save the state of many models, as the tasks of an application that has stopped."""
+    config = load(folder / "abers.toml", environ={})
     generation = Generation.of(config, 1)
     app = generation.application
     whole = read(filled(config.settings(), models).snapshot())
@@ -132,7 +135,9 @@ def cost(folder: Path, partitions: int) -> Cost:
 def costs(folder: Path, bootstrap: str, models: int, more: dict[str, object]) -> Iterable[Cost]:
     """Yield what each change of the number of partitions took."""
     config = written(folder, bootstrap, models, more)
-    stored(config, models)
+    # In another process: what this one takes would count as memory of the commands.
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        pool.submit(stored, folder, models).result()
     for partitions in THEN:
         yield cost(folder, partitions)
     followed(config, THEN[-1])

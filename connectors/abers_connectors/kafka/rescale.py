@@ -97,7 +97,7 @@ class _Rescaling:
             ids = self._reader.topic_ids(new.application.inputs)
             for one in self._rescaled(partitions):
                 _save(new, one, ids, partitions)
-            self._require_stopped()
+            self._require_unchanged()
         self._switch(new, partitions)
         return [*_done(self._count, partitions, new, self._old, unused)]
 
@@ -109,6 +109,15 @@ class _Rescaling:
                 require_no_members(admin, group)
         for number in range(self._count if app.sources else 0):
             self._require_read(*app.input_partitions(number))
+
+    def _require_unchanged(self) -> None:
+        """Raise a StateError if a process runs, or has run since the states were read."""
+        self._require_stopped()
+        now = self._reader.all_committed([*self._next_offsets])
+        moved = [one for one, found in now.items() if found.offset != self._next_offsets[one]]
+        if moved or generation_with_state(self._config).topics != self._old.topics:
+            msg = "the application has run meanwhile; nothing was changed. Run the command again"
+            raise StateError(msg)
 
     def _require_read(self, routed: TopicPartition) -> None:
         committed = self._reader.committed(routed)
