@@ -138,11 +138,11 @@ class PartitionReader:
 def _ask_leader(client: Any, ask: Callable[..., Any], what: object) -> Any:  # noqa: ANN401
     """Ask the leader for offsets, and look up the leader again if it does not answer.
 
-    If a broker answers that another leads, kafka-python 3.0.12 asks the same broker again until
-    the request times out.
+    A client that has not heard of an added partition fails with a KeyError. If a broker answers
+    that another leads, kafka-python 3.0.12 asks the same broker again until the request times out.
     """
     while True:
-        with suppress(errors.KafkaTimeoutError):
+        with suppress(errors.KafkaTimeoutError, KeyError):
             return ask(what, timeout_ms=_REQUEST_TIMEOUT)
         with suppress(errors.RetriableError):
             client.topics()  # updates the metadata

@@ -61,6 +61,8 @@ class RouterStart:
             for number in range(self._reader.partition_count(topic))
         ]
         self.inputs = inputs
+        if not membership.assigned <= {*inputs}:  # a partition was added a moment ago
+            return None
         committed = {one: found.offset for one, found in self._reader.all_committed(inputs).items()}
         if not committed:
             if not self._may_begin(inputs[0], membership):
@@ -86,12 +88,14 @@ class RouterStart:
         (topic,) = self._application.inputs
         for number in range(self._reader.partition_count(topic)):
             one = TopicPartition(topic, number)
-            if end := self._reader.offset_range(one).end:
+            start, end = self._reader.offset_range(one)
+            # Ends of transactions are no records.
+            if start or any(self._reader.read(one, start, end)):
                 group = self._application.router_group
                 msg = (
-                    f"{one} has @{end} records, and the group {group} has no committed offsets any "
-                    "more, so records would be routed twice; set its offsets behind the last "
-                    "routed records by kafka-consumer-groups.sh --reset-offsets, or start a new "
-                    "application (kafka.application_id)"
+                    f"{one} has records before @{end}, and the group {group} has no committed "
+                    "offsets any more, so records would be routed twice; set its offsets behind "
+                    "the last routed records by kafka-consumer-groups.sh --reset-offsets, or start "
+                    "a new application (kafka.application_id)"
                 )
                 raise StateError(msg)
