@@ -10,6 +10,7 @@ import logging
 import signal
 import sys
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
@@ -18,7 +19,7 @@ from abers_connectors.cli.termination import allow
 from abers_connectors.exit_codes import logged
 from abers_connectors.extras import extra
 from abers_connectors.kafka.assembly import open_worker
-from abers_connectors.kafka.generations import generation_in_use
+from abers_connectors.kafka.generations import generation_in_use, require_generation
 from abers_connectors.logs import for_people, logging_to
 from abers_connectors.preflight import require_ready
 from abers_connectors.runtime.application import kafka_section
@@ -96,6 +97,7 @@ def run_service(  # noqa: PLR0913 - the flags of the command
             create_topics=create_topics,
             take_over=take_over,
             stage=stage,
+            require_generation=partial(require_generation, config, in_use.number),
         ) as worker:
             stop.worker = worker
             worker.run()

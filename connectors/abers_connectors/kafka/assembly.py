@@ -54,10 +54,13 @@ def open_worker(  # noqa: PLR0913 - all that the command says
     create_topics: bool = False,
     take_over: str | None = None,
     stage: Stage | None = None,
+    require_generation: Callable[[], object] = lambda: None,
 ) -> Iterator[Worker | Router]:
     """Open a worker in a `with` block; see `cli.service.run_service`, which runs it.
 
     If the application routes its inputs, the worker does both stages, or the one that is given.
+    `require_generation` is called when an assignment has changed, and raises if another generation
+    is in use.
     """
     kafka, stages = kafka_section(config), _stages(application, stage)
     stall_timeout = kafka.stall_timeout / 1000
@@ -96,7 +99,14 @@ def open_worker(  # noqa: PLR0913 - all that the command says
         if ROUTER in stages:
             partition_counts(reader, application.sources)
             router = open_router(
-                config, application, transport, status, stack, largest=largest, closed=closed
+                config,
+                application,
+                transport,
+                status,
+                stack,
+                largest=largest,
+                closed=closed,
+                require_generation=require_generation,
             )
             alongside = router.alongside
             if TASKS not in stages:
@@ -112,6 +122,7 @@ def open_worker(  # noqa: PLR0913 - all that the command says
             page=page,
             create=initial.create,
             take_over=take_over,
+            require_generation=require_generation,
             alongside=alongside,
             watchdog=watchdog,
             closed=closed,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from abers.exceptions import StateError
+from abers.exceptions import BrokerError, StateError
 from abers_connectors.kafka.connection import TIMEOUT, open_admin
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.runtime.application import Application, kafka_section, name_at
@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.model import Config
 
-__all__ = ["Generation", "generation_in_use"]
+__all__ = [
+    "Generation",
+    "generation_in_use",
+    "generation_with_state",
+    "next_generation",
+    "require_generation",
+]
+
+_END = -1  # asks for the end of a partition
 
 
 class Generation(NamedTuple):
@@ -43,6 +51,12 @@ class Generation(NamedTuple):
             config = msgspec.structs.replace(config, kafka=kafka)
         return cls(number, config, Application.of(config, number))
 
+    @property
+    def topics(self) -> tuple[str, str]:
+        """The topic of routers, and the changelog."""
+        kafka = kafka_section(self.config)
+        return kafka.routed, kafka.changelog
+
 
 def generation_in_use(config: Config, environ: Mapping[str, str] = os.environ) -> Generation:
     """Return the generation that an application is at: the last with committed offsets, or 1.
@@ -53,20 +67,62 @@ def generation_in_use(config: Config, environ: Mapping[str, str] = os.environ) -
     kafka = kafka_section(config)
     if kafka.route_by is None:
         return Generation.of(config, 1)
+    found = generation_with_state(config, environ)
+    if found.application.sources:
+        return found
+    msg = (
+        f"application {kafka.application_id} has read {' and '.join(found.application.inputs)} "
+        "without routers before, and its state is by their partitions; keep it by `abers state "
+        "rescale CONFIG --partitions N`, or take another kafka.application_id for a new state"
+    )
+    raise StateError(msg)
+
+
+def generation_with_state(config: Config, environ: Mapping[str, str] = os.environ) -> Generation:
+    """Return the generation in use of an application with routers.
+
+    If it ran only without routers yet, that is the first, without them.
+    """
+    kafka = kafka_section(config)
     with open_admin(client_settings(kafka, environ)) as admin:
         topics = _topics_with_offsets(admin, kafka.application_id)
-    numbers = [*_generations(topics, kafka.routed)]
-    if numbers:
-        return Generation.of(config, max(numbers))
-    inputs = [kafka.observations, *([kafka.labels] if kafka.labels else [])]
-    if before := [topic for topic in inputs if topic in topics]:
-        msg = (
-            f"application {kafka.application_id} has read {' and '.join(before)} without routers "
-            "before, and its state is by their partitions; keep it by `abers state rescale CONFIG "
-            "--partitions N`, or take another kafka.application_id for a new state"
-        )
-        raise StateError(msg)
+        used = _generations(topics, kafka.routed)
+        if not topics:  # brokers delete the offsets of an empty group
+            used = _with_changelog(admin, kafka.changelog)
+    if used:
+        return Generation.of(config, max(used))
+    if topics & {kafka.observations, kafka.labels}:
+        alone = msgspec.structs.replace(kafka, route_by=None)
+        return Generation.of(msgspec.structs.replace(config, kafka=alone), 1)
     return Generation.of(config, 1)
+
+
+def require_generation(config: Config, number: int) -> None:
+    """Raise a BrokerError if the generation in use is another by now: start again."""
+    found = generation_in_use(config).number
+    if found != number:
+        msg = (
+            f"the application was rescaled meanwhile: its state is of generation {found}, and this "
+            f"process of {number}; ending, to be restarted"
+        )
+        raise BrokerError(msg)
+
+
+def next_generation(
+    config: Config, number: int, environ: Mapping[str, str] = os.environ
+) -> tuple[Generation, list[str]]:
+    """Return the first generation behind a number without topics, and the topics of those before.
+
+    A change that did not come to its end leaves topics, which nobody reads.
+    """
+    with open_admin(client_settings(kafka_section(config), environ)) as admin:
+        existing = {*admin.list_topics()}
+    before: list[str] = []
+    found = Generation.of(config, 1)
+    while found.number <= number or existing.intersection(found.topics):
+        before += [topic for topic in found.topics if topic in existing]
+        found = Generation.of(config, found.number + 1)
+    return found, before
 
 
 def _topics_with_offsets(admin: Any, group: str) -> set[str | None]:  # noqa: ANN401 - untyped
@@ -82,7 +138,24 @@ def _topics_with_offsets(admin: Any, group: str) -> set[str | None]:  # noqa: AN
     return {one.topic for one, committed in found.get(group, {}).items() if committed.offset >= 0}
 
 
-def _generations(topics: Collection[str | None], routed: str) -> list[int]:
+def _with_changelog(admin: Any, changelog: str) -> list[int]:  # noqa: ANN401 - untyped
+    """Return the generations that have records in their changelogs: only a service writes them."""
+    from kafka import TopicPartition  # noqa: PLC0415 - an extra
+
+    numbers = _generations(admin.list_topics(), changelog)
+    topics = {name_at(changelog, number): number for number in numbers}
+    if not topics:
+        return []
+    parts = [
+        TopicPartition(one["name"], part["partition_index"])
+        for one in admin.describe_topics([*topics])
+        for part in one["partitions"]
+    ]
+    ends = admin.list_partition_offsets(dict.fromkeys(parts, _END))
+    return [topics[part.topic] for part, end in ends.items() if end.offset > 0]
+
+
+def _generations(topics: Collection[str | None], first: str) -> list[int]:
     """Return the numbers of the generations with a topic of routers among some topics.
 
     Examples
@@ -90,7 +163,7 @@ def _generations(topics: Collection[str | None], routed: str) -> list[int]:
     >>> _generations({"app.routed", "app.routed-3", "app.routed-x", "scores"}, "app.routed")
     [1, 3]
     """
-    ends = [one.removeprefix(f"{routed}-") for one in topics if one and one != routed]
+    ends = [one.removeprefix(f"{first}-") for one in topics if one and one != first]
     numbers = {int(one) for one in ends if one.isascii() and one.isdigit()}
-    later = [number for number in numbers if name_at(routed, number) in topics and number > 1]
-    return sorted([*[1] * (routed in topics), *later])
+    later = [number for number in numbers if name_at(first, number) in topics and number > 1]
+    return sorted([*[1] * (first in topics), *later])

@@ -15,7 +15,7 @@ from abers.exceptions import ConfigError, ParameterError, StateError
 from abers_connectors.kafka.assembly import snapshot_store
 from abers_connectors.kafka.connection import open_admin
 from abers_connectors.kafka.generations import generation_in_use
-from abers_connectors.kafka.group_members import group_members
+from abers_connectors.kafka.group_members import require_no_members
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
 from abers_connectors.runtime.application import kafka_section
@@ -282,15 +282,8 @@ class StateAdmin:
 
     def _require_no_members(self) -> None:
         """Raise a StateError if the consumer group has members."""
-        app = self._application.id
         with open_admin(client_settings(self._kafka)) as admin:
-            found = group_members(admin, app)
-        if found:
-            msg = (
-                f"{', '.join(found)}: the group of {app} has members; stop them and wait "
-                "for the session time-out, after which they leave the group"
-            )
-            raise StateError(msg)
+            require_no_members(admin, self._application.id)
 
     def _no_state(self, number: int) -> StreamTask:
         msg = f"{self._name(number)} has no state"

@@ -76,15 +76,16 @@ def open_tasks(  # noqa: PLR0913 - the parts of a service
     page: ServicePage,
     create: Callable[[int], StreamTask],
     take_over: str | None,
+    require_generation: Callable[[], object],
     alongside: Callable[[], float],
     watchdog: Watchdog,
     closed: Callable[[Consumer], Callable[..., None]],
 ) -> Worker:
     """Open the worker of the tasks; the stack closes it.
 
-    `create` creates the task of a partition without state. `take_over` is the application that
-    this one replaces, and `alongside` the other stage, as of `Worker`. `closed` returns what closes
-    a consumer.
+    `create` creates the task of a partition without state, and `take_over` is the application that
+    this one replaces. `require_generation` is as of `open_worker`, and `alongside`, the other
+    stage, as of `Worker`. `closed` returns what closes a consumer.
     """
     from abers_connectors.kafka.predecessor import require_not_taken_over  # noqa: PLC0415 - an extra
 
@@ -140,6 +141,7 @@ def open_tasks(  # noqa: PLR0913 - the parts of a service
         stall_timeout=kafka.stall_timeout / 1000,
         status=status,
         require_topics=_each(
+            require_generation,
             partial(require_same_partitions, reader, application, partitions),
             partial(require_not_taken_over, kafka.application_id, client_settings(kafka)),
         ),

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from abers.exceptions import ConfigError
+import msgspec
+
+from abers.exceptions import ConfigError, StateError
 from abers_connectors.kafka.connection import open_admin
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_checks import (
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from abers_connectors.config.model import Config
     from abers_connectors.kafka.topics import Topic
 
-__all__ = ["create_topics", "create_topics_if"]
+__all__ = ["create_generation", "create_topics", "create_topics_if"]
 
 _TASKS = 16  # partitions of the topic of routers: with many more, a commit takes long
 _EXISTS = 36  # error code of Kafka's protocol
@@ -77,6 +79,25 @@ def create_topics_if(
             raise ConfigError(fatal)
         accept(planned["routed" if "routed" in planned else "observations"].partitions)
         return _create(admin, topics, config)
+
+
+def create_generation(
+    config: Config, partitions: int, environ: Mapping[str, str] = os.environ
+) -> None:
+    """Create the topic of routers and the changelog of a configuration, with so many partitions.
+
+    Raises a ConfigError if the brokers reject one, and a StateError if one exists.
+    """
+    kafka = msgspec.structs.replace(kafka_section(config), partitions=partitions)
+    with open_admin(client_settings(kafka, environ)) as admin:
+        topics = describe_topics(admin, kafka, (*INPUTS, "routed", "changelog"))
+        created = _create(admin, topics, msgspec.structs.replace(config, kafka=kafka))
+    if {*created} != {kafka.routed, kafka.changelog}:
+        msg = (
+            f"another command has made topics {kafka.routed} and {kafka.changelog} meanwhile; let "
+            "it end, then repeat"
+        )
+        raise StateError(msg)
 
 
 def _planned(admin: Any, topics: Mapping[str, Topic], config: Config) -> dict[str, Topic]:  # noqa: ANN401 - untyped

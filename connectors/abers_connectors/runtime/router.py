@@ -55,7 +55,7 @@ _POLLED_BATCHES = 4  # batches of records that one poll may return
 _MERGED = 0  # the number of the only sequence of records in the buffer
 _INTERVAL = 1.0  # seconds between two updates of the lags
 _LIVE = 1.0  # seconds after a record in which the next is waited for closely
-_CLOSE, _IDLE = 0.005, 0.05  # seconds that the other stage may wait
+_CLOSE, _IDLE = 0.005, 0.05  # seconds that a stage may wait; kafka-python reads nothing in none
 
 
 class Router:
@@ -120,7 +120,7 @@ class Router:
 
     def alongside(self) -> float:
         """Route what has arrived; return the seconds that another stage may wait then."""
-        self.turn(0.0)
+        self.turn(_CLOSE)
         live = self._clock() - self._last < _LIVE
         return min(_CLOSE if live else _IDLE, self._buffer.poll_timeout(joined=self._group.joined))
 

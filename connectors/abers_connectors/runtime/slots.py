@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-__all__ = ["SLOTS", "murmur2", "partition_of", "slot_of", "slots_of"]
+__all__ = ["SLOTS", "murmur2", "owners_of", "partition_of", "slot_of", "slots_of"]
 
 SLOTS = 4096
 """Number of slots, and so the largest number of partitions."""
@@ -69,3 +69,14 @@ def partition_of(model: str, partitions: int) -> int:
     5
     """
     return slot_of(model) * partitions // SLOTS
+
+
+def owners_of(slots: range, partitions: int) -> range:
+    """Return the partitions that own some of the slots, one of so many.
+
+    Examples
+    --------
+    >>> owners_of(slots_of(1, 3), 6)
+    range(2, 4)
+    """
+    return range(slots[0] * partitions // SLOTS, slots[-1] * partitions // SLOTS + 1)
