@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from contextlib import suppress
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, Message
@@ -40,6 +38,9 @@ _HEARTBEAT = 3  # seconds at most until a member hears of a rebalance
 _POLL_INTERVAL = 300  # seconds without a poll after which the client leaves the group
 _MAX_POLLED = 1_000_000  # messages that the client returns at once
 _MAX_HELD = 16 << 20  # bytes of paused partitions beyond which they are no longer fetched
+
+# Added partitions are found within this time, in ms, if a topic grows.
+_GROWTH: dict[str, Any] = {"topic.metadata.refresh.interval.ms": 3_000}
 
 _SETTINGS: dict[str, Any] = {
     "isolation.level": "read_committed",
@@ -91,6 +92,7 @@ class LibrdkafkaConsumer:
         instance: str,
         *,
         session_timeout: float,
+        grows: bool = False,
         protocol: str,
         settings: Mapping[str, Any],
         admin_settings: Mapping[str, Any],
@@ -102,7 +104,7 @@ class LibrdkafkaConsumer:
         self._heartbeat = Heartbeat()
         # A process that does not release a partition ends, or is removed, within that time.
         self._assignment = Assignment(
-            len(topics),
+            1 if grows else len(topics),
             incremental=protocol == "consumer",
             patience=watchdog.seconds + session_timeout,
         )
@@ -118,6 +120,7 @@ class LibrdkafkaConsumer:
                     "max.poll.interval.ms": int(1000 * max(session_timeout, _POLL_INTERVAL)),
                     "statistics.interval.ms": heartbeat // 2,
                     "stats_cb": self._heartbeat.take,
+                    **(_GROWTH if grows else {}),
                 },
                 logger=ConnectionWatch(),
             )
@@ -176,8 +179,8 @@ class LibrdkafkaConsumer:
     def _hold(self, records: Iterable[FetchedRecord]) -> None:
         """Add records to their partitions; those of partitions that were not sought are dropped."""
         found: dict[tuple[str, int], list[FetchedRecord]] = defaultdict(list)
-        for name, run in groupby(records, attrgetter("topic", "partition")):
-            found[name] += run
+        for one in records:
+            found[one.topic, one.partition].append(one)
         for name, some in found.items():
             partition = self._assignment.partitions.get(TopicPartition(*name))
             if partition is None or partition.position is None:
