@@ -104,7 +104,7 @@ class IdIndex {
   void drop(std::int64_t offset) { waits_.drop(offset); }
 
   std::size_t ids() const { return total_ + first_ids_.size(); }
-  std::size_t waiting() const { return waits_.count(); }
+  const LabelWaits::ByOffset& waits() const { return waits_.all(); }
   std::int64_t last_offset() const { return last_offset_; }
 
   // Calls emit(model) for each id of a single model.

@@ -102,6 +102,13 @@ nb::typed<nb::list, std::uint32_t> models(BoundIndex& bound) {
   return found;
 }
 
+// The offsets of the labels that wait, ascending.
+nb::typed<nb::list, std::int64_t> waits(const BoundIndex& bound) {
+  nb::typed<nb::list, std::int64_t> found;
+  for (const auto& [offset, wait] : bound.index.waits()) found.append(offset);
+  return found;
+}
+
 SipKey sip_key(const nb::bytes& key) {
   if (key.size() != sizeof(SipKey)) throw nb::value_error("a key has 16 bytes");
   const char* bytes = view(key).data();
@@ -126,9 +133,9 @@ void bind_id_index(nb::module_& m) {
       .def(
           "drop", [](BoundIndex& bound, std::int64_t offset) { bound.index.drop(offset); },
           "offset"_a)
-      .def("models", &models)
+      .def("models", &abers::models)
       .def_prop_ro("ids", [](const BoundIndex& bound) { return bound.index.ids(); })
-      .def_prop_ro("waiting", [](const BoundIndex& bound) { return bound.index.waiting(); })
+      .def("waits", &abers::waits)
       .def_prop_ro("evicted", [](const BoundIndex& bound) { return bound.index.evicted; })
       .def("save", [](BoundIndex& bound) { return to_python(IdIndexCodec::save(bound.index)); })
       .def(

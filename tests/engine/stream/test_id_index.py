@@ -86,7 +86,7 @@ def test_a_label_gets_the_model_of_its_observation() -> None:
     one = index()
     rows = [Event("a", 5, 7), Event("b", 6, 8), Event("b", 9, offset=0), Event("c", 9, offset=1)]
     assert take(one, rows) == ([7, 8, 8, WAITS], [])
-    assert (one.ids, one.waiting, one.models()) == (2, 1, [7, 8])
+    assert (one.ids, one.waits(), one.models()) == (2, [1], [7, 8])
 
 
 def test_an_early_label_goes_out_after_its_observation() -> None:
@@ -96,7 +96,7 @@ def test_an_early_label_goes_out_after_its_observation() -> None:
     assert take(one, early)[0] == [WAITS] * 3
     released = [(1, 4, 6), (1, 9, 6)]
     assert take(one, [Event("c", 3, 5), Event("a", 3, 6)]) == ([5, 6], released)
-    assert one.waiting == 1
+    assert one.waits() == [3]
 
 
 def test_an_id_of_two_models_is_ambiguous() -> None:
@@ -135,7 +135,10 @@ def test_equals_the_plain_index(
         else:
             wanted = naive.observe(event.id, event.model, event.time)
             assert [(offset, result) for _, offset, result in released] == wanted
-        assert (one.ids, one.waiting) == (len(naive.arrivals), len(naive.waits))
+        assert (one.ids, one.waits()) == (
+            len(naive.arrivals),
+            [each.offset for each in naive.waits],
+        )
 
 
 @given(ROWS, st.sampled_from([0, 20, 500, FOREVER]), st.randoms(use_true_random=False))
