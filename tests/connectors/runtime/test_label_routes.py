@@ -182,19 +182,27 @@ def test_headers_of_others_mean_nothing() -> None:
     assert (model_of([]), refusal_of([])) == (None, None)
 
 
-TIMES = st.integers(0, 60) | st.integers(0, 1_000)
+STEPS = st.sampled_from([0, 10, 160, 160, 310, 330, -10])
 ROWS = st.lists(
-    st.tuples(st.booleans(), st.sampled_from("abcdefgh"), TIMES, st.sampled_from("mno")),
+    st.tuples(st.booleans(), st.sampled_from("abcd"), STEPS, st.sampled_from("mno")),
+    min_size=20,  # short inputs show little
     max_size=50,
 )
 
 
+SWAPS = st.lists(st.sampled_from([False, False, True]), min_size=1, max_size=8)
+MERGES = st.sampled_from(["observations first", "labels first", "one by one"])
+
+
 def inputs_of(rows: list[tuple[bool, str, int, str]]) -> tuple[list[Read], list[Read]]:
-    """Return observations and labels."""
+    """Return observations and labels: whether it is one, id, time since the one before, model."""
     parts: tuple[list[Read], list[Read]] = ([], [])
-    for is_label, id_, time, model in rows:
+    time = 0
+    for is_label, id_, step, model in rows:
+        time += step
         to = parts[is_label]
-        to.append(Read(len(to), id_, time, None if is_label else model))
+        number = len(parts[0]) + len(parts[1])
+        to.append(Read(len(to), id_, time, None if is_label else model, timestamp=number))
     return parts
 
 
@@ -229,10 +237,10 @@ class Kills(RuleBasedStateMachine):
 
     @initialize(
         rows=ROWS,
-        jump=st.sampled_from([0, 30, 1 << 53]),
-        ids=st.sampled_from([1, 8, 1000]),
-        models=st.sampled_from([2, 10]),
-        labels=st.sampled_from([1, 3, 100]),
+        jump=st.sampled_from([1 << 53, 1 << 53, 0, 30]),
+        ids=st.sampled_from([1, 8, 1000, 1000]),
+        models=st.sampled_from([2, 10, 10]),
+        labels=st.sampled_from([1, 3, 100, 100]),
     )
     def begin(
         self, rows: list[tuple[bool, str, int, str]], jump: int, ids: int, models: int, labels: int
@@ -244,13 +252,15 @@ class Kills(RuleBasedStateMachine):
         self.durable = Durable(START)
         self.steady_written: list[tuple[int, int, str | None]] = []
 
-    def merged(self, order: list[bool]) -> list[Read]:
-        """Return the next records of both inputs, merged in this order."""
+    def merged(self, swaps: list[bool]) -> list[Read]:
+        """Return the next records of both inputs: each the earlier of two, or else the later."""
         at, reads = [*self.durable.position], []
-        for which in order:
-            if at[which] < len(self.inputs[which]):
-                reads.append(self.inputs[which][at[which]])
-                at[which] += 1
+        for swap in swaps:
+            pairs = zip(self.inputs, at, strict=True)
+            if heads := [part[start] for part, start in pairs if start < len(part)]:
+                heads.sort(key=lambda one: one.timestamp)
+                reads.append(heads[-1 if swap else 0])
+                at[reads[-1].which] += 1
         return reads
 
     def after(self, reads: list[Read]) -> RoutingPosition:
@@ -265,38 +275,36 @@ class Kills(RuleBasedStateMachine):
         observations, labels = self.inputs
         return observations[: self.durable.position[0]], labels[: self.durable.position[1]]
 
-    @rule(order=st.lists(st.booleans(), min_size=1, max_size=12))
-    def commit(self, order: list[bool]) -> None:
+    @rule(swaps=SWAPS)
+    def commit(self, swaps: list[bool]) -> None:
         """Route a batch, and commit it."""
-        reads = self.merged(order)
+        reads = self.merged(swaps)
         written = route(self.killed, *reads)
         self.durable.position = self.after(reads)
         self.durable.first_waiting = self.killed.first_waiting
         self.durable.written += written
         self.steady_written += route(self.steady, *reads)
 
-    @rule(
-        order=st.lists(st.booleans(), max_size=12),
-        replayed=st.sampled_from(["observations first", "labels first", "one by one"]),
-        number=st.integers(0, 5),
-    )
-    def kill(self, order: list[bool], replayed: str, number: int) -> None:
-        """Kill the router within a batch, and restore it from a snapshot and the records."""
-        route(self.killed, *self.merged(order))
-        snapshots, position = self.durable.snapshots, START
-        self.killed = LabelRouting(self.limits, KEY)
-        if snapshots:
-            blob = snapshots[-1 - number % len(snapshots)]
-            self.killed, position = LabelRouting.restore(self.limits, blob, KEY, OWNER)
-        parts = [part[start:] for part, start in zip(self.committed(), position, strict=True)]
-        reads = [one for part in parts for one in part]
-        if replayed == "labels first":
-            reads.reverse()
-            reads.sort(key=lambda one: (one.which == OBSERVATIONS, one.offset))
-        elif replayed == "one by one":
+    def restored(self, newest: int, merged: str) -> LabelRouting:
+        """Return the router of the commit: a snapshot, or none, and the records after it."""
+        routing, position = LabelRouting(self.limits, KEY), START
+        if newest <= len(self.durable.snapshots):
+            blob = self.durable.snapshots[-newest]
+            routing, position = LabelRouting.restore(self.limits, blob, KEY, OWNER)
+        parts = zip(self.committed(), position, strict=True)
+        observations, labels = (part[start:] for part, start in parts)
+        reads = [*labels, *observations] if merged == "labels first" else [*observations, *labels]
+        if merged == "one by one":
             reads.sort(key=lambda one: one.offset)
-        self.killed.replay(*columns(reads))
-        self.killed.resume(self.durable.first_waiting)
+        routing.replay(*columns(reads))
+        routing.resume(self.durable.first_waiting)
+        return routing
+
+    @rule(swaps=SWAPS, newest=st.integers(1, 6), merged=MERGES)
+    def kill(self, swaps: list[bool], newest: int, merged: str) -> None:
+        """Kill the router within a batch, and restore it."""
+        route(self.killed, *self.merged(swaps))
+        self.killed = self.restored(newest, merged)
 
     @precondition(lambda self: len(self.durable.snapshots) < 6)
     @rule()
@@ -314,6 +322,15 @@ class Kills(RuleBasedStateMachine):
         assert len(names) + self.steady.waiting == len(observations) + len(labels)
         position = self.durable.position
         assert self.killed.snapshot(position, OWNER) == self.steady.snapshot(position, OWNER)
+
+    @invariant()
+    def follows(self) -> None:
+        """Every snapshot makes the same state with the records after it, merged in any way."""
+        wanted = self.steady.snapshot(self.durable.position, OWNER)
+        for newest in {1, len(self.durable.snapshots), 7} - {0}:
+            for merged in ("observations first", "labels first"):
+                routing = self.restored(newest, merged)
+                assert routing.snapshot(self.durable.position, OWNER) == wanted
 
     @invariant()
     def right(self) -> None:
