@@ -164,7 +164,10 @@ class LabelRouting:
 
     @property
     def first_waiting(self) -> int | None:
-        """The offset of the first label that waits, or None; it is committed with the offsets."""
+        """The offset of the first label that waits, or None; commit it with the offset of labels.
+
+        Without further labels it need not be committed again.
+        """
         return self._waiting.first()
 
     @property

@@ -13,6 +13,9 @@
 // So a label that found an observation which is forgotten now has expired now: f >= p. Hence "found
 // or expired" never turns false again as observations come, and a label waits exactly if it is
 // false after all observations read so far.
+//
+// A label keeps its part. So after a silence of more than the span the first two labels have the
+// part before it, as the clock of labels moves with the third: they do not wait if they are early.
 #pragma once
 
 #include <algorithm>
@@ -107,7 +110,7 @@ class IdIndex {
   const LabelWaits::ByOffset& waits() const { return waits_.all(); }
   std::int64_t last_offset() const { return last_offset_; }
 
-  // Calls emit(model) for each id of a single model.
+  // Calls emit(model) for each id, with kAmbiguous for one of several models.
   template <class Emit>
   void each_model(const Emit& emit) {
     for (const FirstId& one : first_ids_) emit(one.model);

@@ -281,7 +281,8 @@ class Kills(RuleBasedStateMachine):
         reads = self.merged(swaps)
         written = route(self.killed, *reads)
         self.durable.position = self.after(reads)
-        self.durable.first_waiting = self.killed.first_waiting
+        if LABELS in {one.which for one in reads}:  # it is committed with the offset of labels
+            self.durable.first_waiting = self.killed.first_waiting
         self.durable.written += written
         self.steady_written += route(self.steady, *reads)
 
