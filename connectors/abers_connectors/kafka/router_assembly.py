@@ -83,6 +83,7 @@ def open_router(  # noqa: PLR0913 - the parts of a service
         limits=batch_limits(kafka),
         stall_timeout=kafka.stall_timeout / 1000,
         status=status,
+        largest=largest,
         patience=status.session_timeout + kafka.max_task_idle / 1000,
     )
 

@@ -87,7 +87,7 @@ class RouterAlignment:
         return [
             found.committed
             for one, found in self._known.items()
-            if ends[one] > (0 if found.committed is None else found.committed.offset)
+            if ends.get(one, 0) > (0 if found.committed is None else found.committed.offset)
             and now - found.since <= self._patience
         ]
 

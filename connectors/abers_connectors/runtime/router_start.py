@@ -57,6 +57,8 @@ class RouterStart:
             for number in range(self._reader.partition_count(topic))
         ]
         self.inputs = inputs
+        if not membership.assigned <= {*inputs}:  # a partition was added a moment ago
+            return None
         committed = {one: found.offset for one, found in self._reader.all_committed(inputs).items()}
         if not committed:
             if not self._may_begin(inputs[0], membership):
