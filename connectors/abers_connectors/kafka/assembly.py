@@ -117,7 +117,14 @@ def open_worker(  # noqa: PLR0913 - all that the command says
         if ROUTER in stages:
             partition_counts(reader, application.sources)
             router = open_router(
-                config, application, transport, status, stack, largest=largest, closed=closed
+                config,
+                application,
+                transport,
+                status,
+                stack,
+                largest=largest,
+                snapshots=_store(config, application.router_group),
+                closed=closed,
             )
             alongside = router.alongside
             if TASKS not in stages:
@@ -301,12 +308,17 @@ def _traced(
 
 def snapshot_store(config: Config, application: Application) -> SnapshotStore | None:
     """Open the store of snapshots of a configuration; None if it names none."""
+    return _store(config, application.state_id)
+
+
+def _store(config: Config, name: str) -> SnapshotStore | None:
+    """Open the store of snapshots of a name, in the place that the configuration names."""
     kafka = config.kafka
     if config.state.path is None or kafka is None:
         return None
     # Half of the time after which /livez fails: a storage that hangs is skipped before that.
     timeout = kafka.stall_timeout / 2000
-    return SnapshotStore(config.state.path, application.state_id, config.state.retain, timeout)
+    return SnapshotStore(config.state.path, name, config.state.retain, timeout)
 
 
 def _initial_store(url: str | None, kafka: KafkaSection) -> SnapshotStore | None:

@@ -58,7 +58,7 @@ class RoutingLimits(NamedTuple):
     ids: int  # of observations that are remembered
     models: int  # of these observations
     labels: int  # that wait
-    bytes: int  # of their records, as by `transport.size_of`
+    bytes: int  # of their records, as by `transport.sizes_of`
 
     @classmethod
     def of(cls, settings: Settings, tasks: int) -> Self:

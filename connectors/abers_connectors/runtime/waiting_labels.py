@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from abers_connectors.runtime.transport import size_of
+from abers_connectors.runtime.transport import sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ class WaitingLabels:
     def __init__(self, labels: Iterable[WaitingLabel] = ()) -> None:
         self._labels: dict[int, WaitingLabel] = {}
         self.bytes = 0
-        """Their memory, as by `transport.size_of`."""
+        """Their memory, as by `transport.sizes_of`."""
         for one in labels:
             self.add(one)
 
@@ -71,10 +71,10 @@ class WaitingLabels:
         """Add the record with the largest offset."""
         label = WaitingLabel.of(record)
         self._labels[label.offset] = label
-        self.bytes += size_of(label)
+        self.bytes += sum(sizes_of([label]))
 
     def pop(self, offset: int) -> WaitingLabel:
         """Remove and return a record."""
         label = self._labels.pop(offset)
-        self.bytes -= size_of(label)
+        self.bytes -= sum(sizes_of([label]))
         return label
