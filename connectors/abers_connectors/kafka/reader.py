@@ -18,7 +18,7 @@ from abers_connectors.kafka.connection import connection_errors, new_consumer, t
 from abers_connectors.runtime.transport import CommittedOffset, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from abers_connectors.runtime.transport import Record
     from abers_connectors.runtime.watchdog import Watchdog
@@ -135,20 +135,14 @@ class PartitionReader:
             self._all.close()
 
 
-def _ask_leader(client: Any, ask: Callable[..., Any], what: Collection[Any]) -> Any:  # noqa: ANN401
+def _ask_leader(client: Any, ask: Callable[..., Any], what: object) -> Any:  # noqa: ANN401
     """Ask the leader for offsets, and look up the leader again if it does not answer.
 
-    A client does not know a partition that was added, and leaves it out, until it looks that up.
-
-    If a broker answers that another leads, kafka-python 3.0.12 asks the same broker again until
-    the request times out.
+    A client that has not heard of an added partition fails with a KeyError. If a broker answers
+    that another leads, kafka-python 3.0.12 asks the same broker again until the request times out.
     """
-    added = False
     while True:
-        with suppress(errors.KafkaTimeoutError):
-            found = ask(what, timeout_ms=_REQUEST_TIMEOUT)
-            if len(found) == len(what) or added:
-                return found
-            added = True
+        with suppress(errors.KafkaTimeoutError, KeyError):
+            return ask(what, timeout_ms=_REQUEST_TIMEOUT)
         with suppress(errors.RetriableError):
             client.topics()  # updates the metadata

@@ -56,7 +56,7 @@ _POLLED_BATCHES = 4  # batches of records that one poll may return
 _MERGED = 0  # the number of the only sequence of records in the buffer
 _INTERVAL = 1.0  # seconds between two updates of the lags
 _LIVE = 1.0  # seconds after a record in which the next is waited for closely
-_CLOSE, _IDLE = 0.005, 0.05  # seconds that the other stage may wait
+_CLOSE, _IDLE = 0.005, 0.05  # seconds that a stage may wait; kafka-python reads nothing in none
 
 
 class Router:
@@ -122,7 +122,7 @@ class Router:
 
     def alongside(self) -> float:
         """Route what has arrived; return the seconds that another stage may wait then."""
-        self.turn(0.0)
+        self.turn(_CLOSE)
         if self._beginning is not None:
             return 0.0
         live = self._clock() - self._last < _LIVE
@@ -231,8 +231,6 @@ class Router:
             return
         offsets = {one: found.offset for one, found in committed.items()}
         ends = self._reader.last_stable_offsets([*offsets])
-        if len(ends) < len(offsets):  # a partition was added, and not all brokers know it
-            return
         self._epoch = membership.epoch
         topics = self._application.sources
         self._offsets, self._published = dict(offsets), -math.inf

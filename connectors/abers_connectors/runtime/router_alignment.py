@@ -22,7 +22,7 @@ __all__ = ["RouterAlignment"]
 _INTERVAL = 0.1  # seconds between two questions
 
 
-class _Progress(NamedTuple):
+class _Reached(NamedTuple):
     """What was committed of a partition of another router."""
 
     committed: CommittedOffset | None
@@ -45,7 +45,7 @@ class RouterAlignment:
     def __init__(self, reader: Reader, patience: float, clock: Callable[[], float]) -> None:
         self._reader, self._patience, self._clock = reader, patience, clock
         self._others: list[TopicPartition] = []
-        self._known: dict[TopicPartition, _Progress] = {}
+        self._known: dict[TopicPartition, _Reached] = {}
         self._looked, self._reached = -math.inf, math.inf
 
     @property
@@ -80,7 +80,7 @@ class RouterAlignment:
         for one in self._others:
             found = committed.get(one)
             if one not in self._known or self._known[one].committed != found:
-                self._known[one] = _Progress(found, now)
+                self._known[one] = _Reached(found, now)
 
     def _binding(
         self, ends: Mapping[TopicPartition, int], now: float
@@ -89,7 +89,7 @@ class RouterAlignment:
         return [
             found.committed
             for one, found in self._known.items()
-            if ends.get(one, 0) > (0 if found.committed is None else found.committed.offset)
+            if ends[one] > (0 if found.committed is None else found.committed.offset)
             and now - found.since <= self._patience
         ]
 

@@ -102,12 +102,14 @@ class RouterStart:
         (topic,) = self._application.inputs
         for number in range(self._reader.partition_count(topic)):
             one = TopicPartition(topic, number)
-            if end := self._reader.offset_range(one).end:
+            start, end = self._reader.offset_range(one)
+            # Ends of transactions are no records.
+            if start or any(self._reader.read(one, start, end)):
                 group = self._application.router_group
                 msg = (
-                    f"{one} has @{end} records, and the group {group} has no committed offsets any "
-                    "more, so records would be routed twice; set its offsets behind the last "
-                    "routed records by kafka-consumer-groups.sh --reset-offsets, or start a new "
-                    "application (kafka.application_id)"
+                    f"{one} has records before @{end}, and the group {group} has no committed "
+                    "offsets any more, so records would be routed twice; set its offsets behind "
+                    "the last routed records by kafka-consumer-groups.sh --reset-offsets, or start "
+                    "a new application (kafka.application_id)"
                 )
                 raise StateError(msg)
