@@ -19,7 +19,17 @@ from abers_connectors.config.value_types import (
     TimeZone,
 )
 
-__all__ = ["FileFormat", "InputFieldsSection", "InputSection", "LabelFieldsSection", "TopicFormat"]
+__all__ = [
+    "OF_OBSERVATION",
+    "FileFormat",
+    "InputFieldsSection",
+    "InputSection",
+    "LabelFieldsSection",
+    "TopicFormat",
+]
+
+OF_OBSERVATION = "record:observation"
+"""The path of the model of a label that has that of the observation with its id."""
 
 FileFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
 TopicFormat: TypeAlias = Literal["json", "avro", "protobuf", "json-schema"]
@@ -135,6 +145,7 @@ class LabelFieldsSection(Section, frozen=True, kw_only=True):
         Name | None,
         key(
             "The model of a label in the second input. Default: that of `input.fields`.",
+            'With kafka.route_by, "record:observation" is that of the observation with the id.',
             example="model_name",
         ),
     ] = None

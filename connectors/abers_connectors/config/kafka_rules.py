@@ -14,7 +14,7 @@ from abers.stream.option import REMOVE, SET, Quoted
 from abers_connectors.config.kafka_sections import NAMED_AFTER_APPLICATION
 from abers_connectors.config.options import option
 from abers_connectors.config.raw_values import INPUTS, OUTPUTS
-from abers_connectors.config.sections import default_client
+from abers_connectors.config.sections import OF_OBSERVATION, default_client
 from abers_connectors.config.security_rules import security_conflicts
 from abers_connectors.config.units import milliseconds
 from abers_connectors.config.value_types import shown
@@ -179,8 +179,19 @@ def _paths(values: RawValues) -> Found:
         given = values.get(section)
         for name, paths in given.items() if isinstance(given, Mapping) else ():
             for path in _strings(paths):
-                if problem := _path(name, path, topics=topics):
+                if path == OF_OBSERVATION:
+                    yield from _of_observation(values, f"{section}.{name}")
+                elif problem := _path(name, path, topics=topics):
                     yield f"{section}.{name}", problem
+
+
+def _of_observation(values: RawValues, key: str) -> Found:
+    """Yield why the model of a label cannot be that of its observation."""
+    if key != "input.label_fields.model":
+        yield key, f"{shown(OF_OBSERVATION)} is a model of labels; name a field"
+    elif values.get("kafka.route_by") is None:
+        needed = values.ref("kafka.route_by", "model")
+        yield key, (Quoted(OF_OBSERVATION), " needs a router; ", SET, needed)
 
 
 def _strings(paths: object) -> Iterator[str]:

@@ -86,6 +86,11 @@ class Config(Section, frozen=True, kw_only=True):
         return (self.input.labels if self.kafka is None else self.kafka.labels) is not None
 
     @property
+    def finds_models(self) -> bool:
+        """Whether routers find the model of a label by its id."""
+        return self.input.label_fields.model == sections.OF_OBSERVATION
+
+    @property
     def topic_formats(self) -> tuple[sections.TopicFormat, sections.TopicFormat]:
         """Formats of the records of both inputs, where they are topics."""
         first = cast("sections.TopicFormat", self.input.format or "json")

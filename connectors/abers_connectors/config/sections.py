@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 
 from abers.stream.option import ValueKind
 from abers_connectors.config.input_sections import (
+    OF_OBSERVATION,
     FileFormat,
     InputFieldsSection,
     InputSection,
@@ -41,6 +42,7 @@ from abers_connectors.config.value_types import (
 from abers_connectors.files.formats import STANDARD
 
 __all__ = [
+    "OF_OBSERVATION",
     "PASSWORD_MECHANISMS",
     "TOKEN_MECHANISMS",
     "AlertsSection",

@@ -105,6 +105,7 @@ def open_worker(  # noqa: PLR0913 - all that the command says
                 status,
                 stack,
                 largest=largest,
+                snapshots=_store(config, application.router_group),
                 closed=closed,
                 require_generation=require_generation,
             )
@@ -179,12 +180,17 @@ def close_or_leave(consumer: Consumer, *, leave: bool) -> Callable[..., None]:
 
 def snapshot_store(config: Config, application: Application) -> SnapshotStore | None:
     """Open the store of snapshots of a configuration; None if it names none."""
+    return _store(config, application.state_id)
+
+
+def _store(config: Config, name: str) -> SnapshotStore | None:
+    """Open the store of snapshots of a name, in the place that the configuration names."""
     kafka = config.kafka
     if config.state.path is None or kafka is None:
         return None
     # Half of the time after which /livez fails: a storage that hangs is skipped before that.
     timeout = kafka.stall_timeout / 2000
-    return SnapshotStore(config.state.path, application.state_id, config.state.retain, timeout)
+    return SnapshotStore(config.state.path, name, config.state.retain, timeout)
 
 
 def _initial_store(url: str | None, kafka: KafkaSection) -> SnapshotStore | None:

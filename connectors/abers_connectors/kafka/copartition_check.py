@@ -45,11 +45,14 @@ def copartition_findings(
     inputs: Mapping[str, str],
     partitions: int,
     models: Callable[[Sequence[Record], Sequence[int]], Sequence[str | None]],
+    *,
+    routed: bool = False,
 ) -> Iterator[Finding]:
     """Find records without keys, keys in several partitions, and inputs without a common key.
 
     `inputs` are the topics by their keys in the configuration; each has that many partitions.
-    `models` reads the models of records by the numbers of their inputs.
+    `models` reads the models of records by the numbers of their inputs. With `routed` routers bring
+    records to models, and find those of labels by ids.
     """
     if partitions == 1:
         return
@@ -57,15 +60,18 @@ def copartition_findings(
     for where, topic in inputs.items():
         keyless = sum(one.key is None for one in sample[topic])
         if keyless:
+            ends = "a label may miss its observation" if routed else "they become dead letters"
             text = (
                 f"{keyless:,} of the last {len(sample[topic]):,} records of topic {topic} have no "
-                f"key; with {partitions} partitions they become dead letters, so let the producers "
+                f"key; with {partitions} partitions {ends}, so let the producers "
                 "give each label the key of its observation"
             )
             yield Finding(where, text, fatal=keyless == len(sample[topic]))
     last = [*inputs][-1]
     yield from (Finding(last, one) for one in _scattered_keys(sample, partitions))
     yield from (Finding(last, one, fatal=False) for one in _disjoint_keys(sample))
+    if routed:
+        return
     where, topic = next(iter(inputs.items()))
     yield from (Finding(where, one, fatal=False) for one in _spread_models(topic, sample))
 

@@ -98,13 +98,19 @@ def permission_findings(topics: Topics, config: Config) -> Iterator[Finding]:
 
 
 def _partitions(topics: Topics, config: Config) -> Iterator[Finding]:
-    del config
     first, alike = topics["observations"], _COPARTITIONED
+    if config.finds_models:
+        yield from _unlike(topics, first, {"labels": _BY_ID})
     if "routed" in topics:
         first, alike = topics["routed"], _OF_TASKS
         if first.partitions > SLOTS:
             text = f"topic {first.name} has {first.partitions} partitions; at most {SLOTS} are used"
             yield Finding(first.where, text)
+    yield from _unlike(topics, first, alike)
+
+
+def _unlike(topics: Topics, first: Topic, alike: Mapping[str, str]) -> Iterator[Finding]:
+    """Find topics that have not as many partitions as another, each with why they must."""
     for role, why in alike.items():
         one = topics.get(role)
         if one is None or one.error or first.error or one.partitions == first.partitions:
@@ -122,6 +128,10 @@ _COPARTITIONED = {
 }
 
 
+_BY_ID = (
+    "a router finds the model of a label by its id only if both have equally many; recreate one of "
+    "them, or let labels name their model (input.label_fields.model)"
+)
 _OF_TASKS = {
     "changelog": (
         "each partition of it has its state in the changelog partition of the same number; "
@@ -254,10 +264,13 @@ def check(
         inputs = {one.where: one for one in topics.values() if one.where.endswith(INPUTS)}
         counts = {one.partitions for one in inputs.values()}
         readable = all("READ" in one.allowed and one.error == 0 for one in inputs.values())
-        if keys and readable and len(counts) == 1 and kafka.route_by is None:
+        by_keys = kafka.route_by is None or config.finds_models
+        if keys and readable and len(counts) == 1 and by_keys:
             names = {where: one.name for where, one in inputs.items()}
             models = ModelRouting(config, 1, environ).models
-            found += copartition_findings(settings, names, counts.pop(), models)
+            found += copartition_findings(
+                settings, names, counts.pop(), models, routed=config.finds_models
+            )
     return found
 
 

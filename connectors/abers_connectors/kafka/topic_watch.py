@@ -29,7 +29,7 @@ from abers_connectors.kafka.topic_checks import (
 )
 from abers_connectors.kafka.topics import NEEDED, NO_TOPIC, NOT_AUTHORIZED, describe_topics
 from abers_connectors.runtime.application import kafka_section
-from abers_connectors.runtime.partition_count import require_partitions
+from abers_connectors.runtime.partition_count import require_copartitioned, require_partitions
 from abers_connectors.runtime.transport import RefusedRecordError
 
 if TYPE_CHECKING:
@@ -168,6 +168,8 @@ class TopicWatch:
         of_tasks = {*self._application.inputs, self._application.changelog}
         counts = {one.name: one.partitions for one in self._stateful() if one.name in of_tasks}
         require_partitions(self._application, counts, self._partitions)
+        counts = {one.name: one.partitions for one in self._stateful()}
+        require_copartitioned(self._application, counts, self._first["observations"].partitions)
         if found := [
             *changelog_findings(self._now, self._config),
             *routed_findings(self._now, self._config),

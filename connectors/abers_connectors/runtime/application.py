@@ -40,6 +40,7 @@ class Application(NamedTuple):
     key: bytes | None  # secret that seals the state
     sources: Sequence[str] = ()  # topics that routers route to the only input; none without them
     generation: int = 1  # of the state, which a change of its number of partitions raises
+    finds_models: bool = False  # of labels by their ids, so these have the keys of observations
 
     @classmethod
     def of(cls, config: Config, generation: int = 1) -> Application:
@@ -61,6 +62,7 @@ class Application(NamedTuple):
             state_key(file=config.state.key_file),
             topics if routed else (),
             generation,
+            config.finds_models,
         )
 
     @property

@@ -22,6 +22,7 @@ from abers.stream.schema import Reading, Schema
 from abers.stream.schema_columns import UNLABELLED
 from abers_connectors.mapping.bad_record import too_large
 from abers_connectors.runtime.checkpoint import TOMBSTONE
+from abers_connectors.runtime.label_headers import refusal_of
 from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.record_columns import RecordColumns, input_columns
 from abers_connectors.runtime.routed_record import RoutedRecord
@@ -184,6 +185,7 @@ class Deserializer:
             found |= {row: _NOT_ROUTED for row, one in enumerate(records) if not _is_routed(one)}
             cut = ((row, one) for row, one in enumerate(records) if isinstance(one, RoutedRecord))
             found |= {row: _unroutable(one.whole) for row, one in cut if one.whole}
+            found |= _without_model(records)
         if BadHeaders in {type(one.headers) for one in records}:
             bad = (row for row, one in enumerate(records) if type(one.headers) is BadHeaders)
             found |= dict.fromkeys(bad, _BAD_HEADERS)
@@ -198,6 +200,16 @@ def input_schemas(config: Config) -> tuple[Schema, Schema]:
     """Return the schemas of observations and of labels."""
     reads = config.reads()
     return Schema(config.fields(), reads), Schema(config.label_fields(), reads, "labels")
+
+
+def _without_model(records: Sequence[Record]) -> dict[int, BadRecordError]:
+    """Return why routers found no models for some labels, by their rows."""
+    looked_up = (
+        (row, refusal_of(one.found))
+        for row, one in enumerate(records)
+        if isinstance(one, RoutedRecord) and one.found
+    )
+    return {row: why for row, why in looked_up if why is not None}
 
 
 def _unroutable(size: int) -> BadRecordError:

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache, partial
-from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abers.stream.fields import root
 from abers_connectors.runtime.deserializer import input_schemas
-from abers_connectors.runtime.poison import NO_FAULT_OF_A_RECORD
-from abers_connectors.runtime.record_columns import input_columns
+from abers_connectors.runtime.field_reader import InputFields
 from abers_connectors.runtime.slots import partition_of
-from abers_connectors.schemas.wire_format import HEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from abers.stream.cells import RawColumns
     from abers.stream.schema import Schema
     from abers_connectors.config.model import Config
-    from abers_connectors.runtime.record_columns import RecordColumns
-    from abers_connectors.runtime.transport import Record
+    from abers_connectors.runtime.transport import CommittedOffset, Record, TopicPartition
 
-__all__ = ["UNREAD", "ModelRouting", "Routes"]
+__all__ = ["UNREAD", "ModelRouting", "Routes", "Routing", "partitions_by_model"]
 
 UNREAD = 0
 """The partition of records with models that cannot be read."""
@@ -44,6 +41,32 @@ class Routes(NamedTuple):
     inputs: Sequence[int]
     partitions: Sequence[int]
     unread: Sequence[int]  # rows of the records with models that cannot be read
+    found: Sequence[tuple[str, bytes] | None] = ()  # header with what was found of each id, if any
+
+
+class Routing(Protocol):
+    """How a router finds the partitions of records."""
+
+    def begin(self, committed: Mapping[TopicPartition, CommittedOffset]) -> Iterator[None]:
+        """Take the partitions that are assigned, from what is committed; yield while it lasts."""
+
+    def prepare(
+        self, records: Sequence[Record], inputs: Sequence[int], tick: Callable[[], None] = ...
+    ) -> None:
+        """Look up the schemas of records, so that `route` waits for no registry.
+
+        `tick` is called after each: many together may take long. Raises a BrokerError if the
+        registry is away and the configuration says stop.
+        """
+
+    def route(self, records: Sequence[Record], inputs: Sequence[int]) -> Routes:
+        """Return where records go; the inputs are 0 (observations) or 1 (labels)."""
+
+    def first_waiting(self, partition: TopicPartition) -> int | None:
+        """Return the offset of the first record of a partition that waits, or None."""
+
+    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Take the next offsets, which are committed with all that was routed."""
 
 
 class ModelRouting:
@@ -54,49 +77,23 @@ class ModelRouting:
     ) -> None:
         schemas = input_schemas(config)
         reads = [frozenset(root(one.fields.model)) for one in schemas]
-        columns = input_columns(config, reads, environ)
-        self._inputs = [
-            _ModelReader(schema, one, looks_up=one.of_values and config.schema_registry is not None)
-            for schema, one in zip(schemas, columns, strict=True)
-        ]
-        self._partition = lru_cache(_KNOWN)(partial(partition_of, partitions=partitions))
+        self._fields = InputFields(
+            config, reads, [partial(_models, one) for one in schemas], environ
+        )
+        self.prepare = self._fields.prepare
+        self._partition = partitions_by_model(partitions)
 
-    def prepare(
-        self,
-        records: Sequence[Record],
-        inputs: Sequence[int],
-        tick: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Look up the schemas of records, so that `route` waits for no registry.
-
-        `tick` is called after each: many together may take long. Raises a BrokerError if the
-        registry is away and the configuration says stop.
-        """
-        for number, one in enumerate(self._inputs):
-            if not one.looks_up:
-                continue
-            heads = {
-                record.value[:HEAD]: record.value
-                for record, which in zip(records, inputs, strict=True)
-                if which == number and record.value is not None
-            }
-            for raw in heads.values():
-                one.columns.prepare([raw])
-                tick()
+    def begin(self, committed: Mapping[TopicPartition, CommittedOffset]) -> Iterator[None]:
+        """Do nothing: it has no state."""
+        del committed
+        return iter(())
 
     def models(self, records: Sequence[Record], inputs: Sequence[int]) -> list[str | None]:
         """Return the models of records, None where one cannot be read.
 
         The inputs are 0 (observations) or 1 (labels).
         """
-        models: list[str | None] = [None] * len(records)
-        rows = range(len(records))
-        for number, one in enumerate(self._inputs):
-            mine = [which == number for which in inputs]
-            found = one.models([*compress(records, mine)])
-            for row, model in zip(compress(rows, mine), found, strict=True):
-                models[row] = model
-        return models
+        return self._fields.read(records, inputs)
 
     def route(self, records: Sequence[Record], inputs: Sequence[int]) -> Routes:
         """Return where records go; the inputs are as in `models`."""
@@ -106,40 +103,20 @@ class ModelRouting:
         partitions = [UNREAD if one is None else self._partition(one) for one in models]
         return Routes(records, inputs, partitions, unread)
 
+    def first_waiting(self, partition: TopicPartition) -> int | None:
+        """Return None: no record waits."""
+        del partition
+        return None
 
-class _ModelReader:
-    """Reads the models of the records of one input."""
+    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Do nothing."""
 
-    def __init__(self, schema: Schema, columns: RecordColumns, *, looks_up: bool) -> None:
-        self._schema, self.columns = schema, columns
-        self.looks_up = looks_up
-        """Whether a schema registry has the schemas of the records."""
 
-    def models(self, records: Sequence[Record]) -> list[str | None]:
-        """Return the model of each record, None where it cannot be read.
+def partitions_by_model(partitions: int) -> Callable[[str], int]:
+    """Return a function that finds the partition of a model, and keeps what it found."""
+    return lru_cache(_KNOWN)(partial(partition_of, partitions=partitions))
 
-        Records are read together; if that fails, each half is, down to the bad record.
-        """
-        if not records:
-            return []
-        try:
-            return self._read(records)
-        except NO_FAULT_OF_A_RECORD:
-            raise
-        except Exception:  # noqa: BLE001 - whatever it is, the task that decodes the record says it
-            if len(records) == 1:
-                return [None]
-        half = len(records) // 2
-        return [*self.models(records[:half]), *self.models(records[half:])]
 
-    def _read(self, records: Sequence[Record]) -> list[str | None]:
-        if self.columns.of_values:
-            values = [one.value for one in records if one.value is not None]
-            if len(values) < len(records):
-                msg = "a record has no value"
-                raise ValueError(msg)
-            raw = self.columns.columns(records, values)
-        else:
-            raw = self.columns.metadata(records)
-        models: list[str | None] = self._schema.models(raw, range(len(records))).tolist()
-        return models
+def _models(schema: Schema, raw: RawColumns, rows: range) -> list[str | None]:
+    models: list[str | None] = schema.models(raw, rows).tolist()
+    return models

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.transport import Reader
 
-__all__ = ["partition_count", "partition_counts", "require_partitions", "require_same_partitions"]
+__all__ = [
+    "partition_count",
+    "partition_counts",
+    "require_copartitioned",
+    "require_partitions",
+    "require_same_partitions",
+]
 
 _EQUAL = "the inputs and the changelog must have equally many partitions"
 _ADDED = (
@@ -33,6 +39,26 @@ def partition_count(reader: Reader, application: Application) -> int:
     count = counts[application.inputs[0]]
     require_partitions(application, counts, count)
     return count
+
+
+def require_copartitioned(
+    application: Application, counts: Mapping[str, int], expected: int
+) -> None:
+    """Raise a StateError if labels are looked up by ids, and an input has not so many partitions.
+
+    Inputs that are not in `counts` are not known.
+    """
+    known = {topic: counts[topic] for topic in application.sources if topic in counts}
+    if application.finds_models and not {*known.values()} <= {expected}:
+        found = ", ".join(f"{topic} has {count}" for topic, count in known.items())
+        msg = (
+            "the inputs must have equally many partitions, and always as many, so that a label is "
+            f"in the partition of its observation: {found} partitions, and there were {expected}. "
+            "Nothing is routed any more. Let the labels name their model "
+            "(input.label_fields.model), or start a new application (kafka.application_id) on "
+            "other inputs"
+        )
+        raise StateError(msg)
 
 
 def require_same_partitions(reader: Reader, application: Application, expected: int) -> None:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 from abers.stream.cells import Cells
 from abers.stream.column_types import objects
 from abers.stream.fields import is_of_record
+from abers_connectors.config.sections import OF_OBSERVATION
 from abers_connectors.mapping.bad_record import not_utf8
+from abers_connectors.runtime.label_headers import model_of
+from abers_connectors.runtime.routed_record import RoutedRecord
 from abers_connectors.schemas.record_reader import record_reader
 from abers_connectors.schemas.registry_client import SchemaRegistry
 
@@ -79,6 +82,8 @@ def _part(path: str) -> Callable[[Record], Any]:
         return lambda record: record.timestamp if record.timestamp >= 0 else None
     if path == _KEY:
         return lambda record: _text(record.key, "key")
+    if path == OF_OBSERVATION:
+        return lambda record: model_of(record.found) if isinstance(record, RoutedRecord) else None
     name = path.removeprefix(_HEADER)
 
     def header(record: Record) -> str | None:

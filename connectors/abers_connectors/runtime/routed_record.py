@@ -27,7 +27,7 @@ ORIGIN = "abers.origin"
 
 _ORIGIN, _SIZE = struct.Struct(">BIqq"), struct.Struct(">I")
 _PREVIEW = 1_000  # bytes of a value that is too large to be routed
-_LABELS, _UNREAD, _BAD_HEADERS = 1, 2, 4  # bits of the first byte
+_LABELS, _UNREAD, _BAD_HEADERS, _LOOKED_UP = 1, 2, 4, 8  # bits of the first byte
 
 
 class RoutedOrigin(NamedTuple):
@@ -47,11 +47,12 @@ class RoutedOrigin(NamedTuple):
     unread: bool = False  # the router could not read its model
     bad_headers: bool = False  # its headers could not be decoded, and are lost
     whole: int = 0  # its bytes, if it is too large to be routed: then only its beginning is there
+    looked_up: bool = False  # the header before this says what the router found of its id
 
     def encoded(self) -> bytes:
         """Return the value of the header."""
-        which, partition, offset, timestamp, unread, bad_headers, whole = self
-        bits = which | _UNREAD * unread | _BAD_HEADERS * bad_headers
+        which, partition, offset, timestamp, unread, bad_headers, whole, looked_up = self
+        bits = which | _UNREAD * unread | _BAD_HEADERS * bad_headers | _LOOKED_UP * looked_up
         size = _SIZE.pack(whole) if whole else b""
         return _ORIGIN.pack(bits, partition, offset, timestamp) + size
 
@@ -71,19 +72,31 @@ class RoutedOrigin(NamedTuple):
             bool(bits & _UNREAD),
             bool(bits & _BAD_HEADERS),
             whole,
+            bool(bits & _LOOKED_UP),
         )
 
 
-def encoded_origins(records: Sequence[Record], inputs: Sequence[int]) -> list[bytes]:
-    """Return `RoutedOrigin.encoded` of records with readable models, faster."""
+def encoded_origins(
+    records: Sequence[Record], inputs: Sequence[int], found: Sequence[object] = ()
+) -> list[bytes]:
+    """Return `RoutedOrigin.encoded` of records with readable models, faster.
+
+    Of each record `found` has the header with what was found of its id, or None.
+    """
+    bits = inputs
+    if any(found):
+        bits = [
+            which if one is None else which | _LOOKED_UP
+            for which, one in zip(inputs, found, strict=True)
+        ]
     return [
         _ORIGIN.pack(which, one.partition, one.offset, one.timestamp)
-        for which, one in zip(inputs, records, strict=True)
+        for which, one in zip(bits, records, strict=True)
     ]
 
 
 class RoutedRecord(msgspec.Struct, gc=False):
-    """A `runtime.transport.Record` of an input, which a router has routed."""
+    """A `runtime.transport.Record` of an input, which a router has routed, without its headers."""
 
     topic: str
     partition: int
@@ -94,11 +107,13 @@ class RoutedRecord(msgspec.Struct, gc=False):
     headers: Headers
     unread: bool  # the router could not read its model
     whole: int  # its bytes, if it was too large to be routed
+    found: Headers = ()  # the header with what the router found of its id, if it looked that up
 
     @classmethod
     def of(cls, record: Record, origin: RoutedOrigin, topic: str) -> RoutedRecord:
         """Return a record of the routed topic as that of the topic that it comes from."""
-        headers: Headers = BadHeaders() if origin.bad_headers else record.headers[:-1]
+        own = -1 - origin.looked_up  # headers of the router
+        headers: Headers = BadHeaders() if origin.bad_headers else record.headers[:own]
         return cls(
             topic,
             origin.partition,
@@ -109,6 +124,7 @@ class RoutedRecord(msgspec.Struct, gc=False):
             headers,
             origin.unread,
             origin.whole,
+            record.headers[own:-1],
         )
 
 

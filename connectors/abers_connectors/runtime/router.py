@@ -1,8 +1,8 @@
 """The router: it writes each record of the inputs to the partition that owns the slot of its model.
 
 It reads the inputs in a group of its own, merges its partitions by timestamp, and commits records
-and input offsets in one transaction. It has no state but these offsets. After an aborted
-transaction or a rebalance it reads again from what is committed.
+and input offsets in one transaction. All state follows from the records before these offsets. After
+an aborted transaction or a rebalance it reads again from what is committed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from abers_connectors.runtime.batch_buffer import BatchBuffer
+from abers_connectors.runtime.commit_note import CommitNote
 from abers_connectors.runtime.group_watch import GroupWatch
 from abers_connectors.runtime.model_routes import UNREAD, Routes
 from abers_connectors.runtime.routed_record import ORIGIN, Beginning, RoutedOrigin, encoded_origins
@@ -29,11 +30,11 @@ from abers_connectors.runtime.transport import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.batch_buffer import BatchLimits
-    from abers_connectors.runtime.model_routes import ModelRouting
+    from abers_connectors.runtime.model_routes import Routing
     from abers_connectors.runtime.router_start import RouterStart
     from abers_connectors.runtime.status import Status
     from abers_connectors.runtime.timestamp_merge import MergedRecords
@@ -75,7 +76,7 @@ class Router:
         producer: Producer,
         reader: Reader,
         start: RouterStart,
-        routing: ModelRouting,
+        routing: Routing,
         limits: BatchLimits,
         stall_timeout: float,
         status: Status,
@@ -102,6 +103,7 @@ class Router:
         self._published = -math.inf  # the time that other routers know
         self._span = 0  # of the times of the last batch
         self._epoch = _NO_EPOCH  # of the membership for which the inputs were sought
+        self._beginning: Iterator[None] | None = None  # what the routing has to do before it routes
         self._last = self._updated = clock()  # when a record was routed, and the status updated
         self._stopping = False
 
@@ -121,21 +123,24 @@ class Router:
     def alongside(self) -> float:
         """Route what has arrived; return the seconds that another stage may wait then."""
         self.turn(_CLOSE)
+        if self._beginning is not None:
+            return 0.0
         live = self._clock() - self._last < _LIVE
         return min(_CLOSE if live else _IDLE, self._buffer.poll_timeout(joined=self._group.joined))
 
     def turn(self, seconds: float = _IDLE) -> None:
         """Poll once for so many seconds at most, and route and commit a batch if one is due."""
         timeout = min(seconds, self._buffer.poll_timeout(joined=self._group.joined))
+        timeout = 0.0 if self._beginning is not None else timeout
         polled = self._consumer.poll(timeout, self._max_records)
         self.status.progressed()
         membership = self._consumer.membership()
         self._group.require(membership)
         try:
-            if membership.epoch == self._epoch:
-                self._take(polled, membership)
-            else:
+            if membership.epoch != self._epoch:
                 self._begin(membership)
+            elif self._begun():
+                self._take(polled, membership)
         except TransactionError as error:
             _log.warning("%s; reading the inputs again", error)
             self.status.transaction_aborted(str(error), ROUTER)
@@ -145,7 +150,8 @@ class Router:
 
     def _update(self, membership: GroupMembership) -> None:
         seat, now = self._seat, self._clock()
-        seat.joined = membership.group_metadata is not None and membership.epoch == self._epoch
+        begun = membership.epoch == self._epoch and self._beginning is None
+        seat.joined = membership.group_metadata is not None and begun
         seat.last_heartbeat = membership.last_heartbeat
         if now - self._updated >= _INTERVAL:
             self._updated = now
@@ -197,6 +203,7 @@ class Router:
         self._producer.begin()
         self._producer.commit(offsets, group_metadata, self._notes(offsets))
         self._offsets = offsets
+        self._routing.committed(offsets)
 
     def _positions(self) -> dict[TopicPartition, int]:
         """Return the ends of inputs that were read, behind the marks of transactions there."""
@@ -208,18 +215,21 @@ class Router:
         }
 
     def _notes(self, offsets: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
-        """Return what to commit with offsets: the time that was reached."""
+        """Return what to commit with offsets: the time that was reached, and what waits."""
         known = self._published > -math.inf and not self._alignment.alone
-        return dict.fromkeys(offsets, str(int(self._published))) if known else {}
+        reached = int(self._published) if known else None
+        notes = {one: CommitNote(reached, self._routing.first_waiting(one)) for one in offsets}
+        return {one: note.encoded() for one, note in notes.items() if note != CommitNote()}
 
     def _begin(self, membership: GroupMembership) -> None:
         """Read all inputs that are assigned from their offsets."""
         self._buffer.clear()
         for one in membership.assigned:
             self._consumer.pause(one)
-        offsets = self._start.offsets(membership)
-        if offsets is None:
+        committed = self._start.offsets(membership)
+        if committed is None:
             return
+        offsets = {one: found.offset for one, found in committed.items()}
         ends = self._reader.last_stable_offsets([*offsets])
         self._epoch = membership.epoch
         topics = self._application.sources
@@ -230,7 +240,18 @@ class Router:
             self._buffer.add_task(_MERGED, {one: ends[one] for one in self._inputs})
         for one in self._inputs:
             self._consumer.seek(one, offsets[one])
+        self._beginning = self._routing.begin(committed)
+
+    def _begun(self) -> bool:
+        """Return whether the routing has begun, or let it go on with that."""
+        if self._beginning is None:
+            return True
+        for _ in self._beginning:
+            return False
+        self._beginning = None
+        for one in self._inputs:
             self._consumer.resume(one)
+        return True
 
     def _process(self, batch: MergedRecords, group_metadata: object) -> None:
         """Route a batch, and commit it in one transaction."""
@@ -249,6 +270,7 @@ class Router:
             following = self._offsets  # the others are at that time, too
             self._published = max(self._published, self._buffer.head(_MERGED) or times[-1])
         self._producer.commit(following, group_metadata, self._notes(following))
+        self._routing.committed(following)
         self._last = self._clock()
         self.status.routed(routes.inputs)
         self.status.transaction_committed(self._last - began, ROUTER)
@@ -284,14 +306,15 @@ def _cut(routes: Routes, sizes: Sequence[int], largest: int) -> Routes:
     for row in rows:
         records[row] = Beginning.of(records[row], sizes[row])
         partitions[row] = UNREAD
-    return Routes(records, routes.inputs, partitions, sorted({*routes.unread, *rows}))
+    found = [None if row in rows else one for row, one in enumerate(routes.found)]
+    return Routes(records, routes.inputs, partitions, sorted({*routes.unread, *rows}), found)
 
 
 def _headers(routes: Routes) -> list[Headers]:
     """Return the headers of records, with their origins last."""
     records, inputs = routes.records, routes.inputs
-    encoded = encoded_origins(records, inputs)
-    given = [one.headers for one in records]
+    encoded = encoded_origins(records, inputs, routes.found)
+    given: list[Headers] = [one.headers for one in records]
     odd = {*routes.unread}
     if BadHeaders in {*map(type, given)}:
         odd |= {row for row, some in enumerate(given) if type(some) is BadHeaders}
@@ -305,7 +328,11 @@ def _headers(routes: Routes) -> list[Headers]:
             unread=row in routes.unread,
             bad_headers=type(one.headers) is BadHeaders,
             whole=one.whole if isinstance(one, Beginning) else 0,
+            looked_up=bool(routes.found and routes.found[row]),
         ).encoded()
+    if any(routes.found):
+        added = (() if one is None else (one,) for one in routes.found)
+        given = [(*some, *more) for some, more in zip(given, added, strict=True)]
     if not any(given):
         return [[one] for one in zip(repeat(ORIGIN), encoded)]
     return [[*some, (ORIGIN, origin)] for some, origin in zip(given, encoded, strict=True)]

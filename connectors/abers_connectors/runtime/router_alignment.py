@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from abers_connectors.runtime.commit_note import CommitNote
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
@@ -94,5 +96,5 @@ class RouterAlignment:
 
 def _time_of(committed: CommittedOffset | None) -> float:
     """Return the timestamp that was committed with an offset."""
-    note = "" if committed is None else committed.note
-    return int(note) if note.removeprefix("-").isdecimal() else -math.inf
+    reached = None if committed is None else CommitNote.decoded(committed.note).reached
+    return -math.inf if reached is None else reached

@@ -7,15 +7,17 @@ and is read from its beginning.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 from abers.exceptions import StateError
 from abers_connectors.runtime.initial_state import starting_offset
 from abers_connectors.runtime.offset_gap import offset_after_gap
-from abers_connectors.runtime.transport import TopicPartition
+from abers_connectors.runtime.partition_count import require_copartitioned
+from abers_connectors.runtime.transport import CommittedOffset, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from abers_connectors.config.sections import OffsetGapPolicy
     from abers_connectors.runtime.application import Application
@@ -49,7 +51,7 @@ class RouterStart:
         self.inputs: Sequence[TopicPartition] = ()
         """All partitions of the inputs, when offsets were last found."""
 
-    def offsets(self, membership: GroupMembership) -> dict[TopicPartition, int] | None:
+    def offsets(self, membership: GroupMembership) -> dict[TopicPartition, CommittedOffset] | None:
         """Return the next offset of each partition that is assigned; None while it is unknown.
 
         Raises a StateError if records are lost, or the offsets of the group are.
@@ -63,14 +65,16 @@ class RouterStart:
         self.inputs = inputs
         if not membership.assigned <= {*inputs}:  # a partition was added a moment ago
             return None
-        committed = {one: found.offset for one, found in self._reader.all_committed(inputs).items()}
+        committed = self._reader.all_committed(inputs)
+        self._require_copartitioned(inputs, committed)
         if not committed:
             if not self._may_begin(inputs[0], membership):
                 return None
             self._require_nothing_routed()
-            committed = {one: starting_offset(self._reader, self._start, one) for one in inputs}
+            first = {one: starting_offset(self._reader, self._start, one) for one in inputs}
             self._producer.begin()
-            self._producer.commit(committed, membership.group_metadata)
+            self._producer.commit(first, membership.group_metadata)
+            committed = {one: CommittedOffset(offset) for one, offset in first.items()}
         return {one: self._next(one, committed.get(one)) for one in membership.assigned}
 
     @staticmethod
@@ -78,10 +82,24 @@ class RouterStart:
         """Return whether this member commits the first offsets: the one that has a partition."""
         return first in membership.assigned and membership.group_metadata is not None
 
-    def _next(self, partition: TopicPartition, committed: int | None) -> int:
+    def _require_copartitioned(
+        self, inputs: Sequence[TopicPartition], committed: Collection[TopicPartition]
+    ) -> None:
+        """Raise a StateError if labels are looked up by ids, which lie in other partitions now."""
+        counts = Counter(one.topic for one in inputs)
+        before = Counter(one.topic for one in committed) or counts
+        first = self._application.sources[0]
+        require_copartitioned(self._application, counts, before[first])
+
+    def _next(
+        self, partition: TopicPartition, committed: CommittedOffset | None
+    ) -> CommittedOffset:
         if committed is None:
-            return self._reader.offset_range(partition).start
-        return offset_after_gap(self._reader, self._policy, self._warn, partition, committed)
+            return CommittedOffset(self._reader.offset_range(partition).start)
+        offset = offset_after_gap(
+            self._reader, self._policy, self._warn, partition, committed.offset
+        )
+        return committed._replace(offset=offset)
 
     def _require_nothing_routed(self) -> None:
         """Raise a StateError if the group has no offsets and yet records were routed."""

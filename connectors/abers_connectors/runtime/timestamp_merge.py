@@ -33,7 +33,7 @@ class MergedRecords(NamedTuple):
 
     records: list[Record]
     inputs: list[int]  # input of each record
-    size: int = 0  # as by `transport.size_of`
+    size: int = 0  # as by `transport.sizes_of`
     read_at: Sequence[int] | None = None  # offsets in the routed topic, of records from there
 
     def __add__(self, more: MergedRecords) -> MergedRecords:  # type: ignore[override]

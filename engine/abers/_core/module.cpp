@@ -25,6 +25,7 @@ namespace abers {
 void bind_elementary(nb::module_& m);               // in elementary_module.cpp
 void bind_distribution_protection(nb::module_& m);  // in distribution_protection_module.cpp
 void bind_exit_timer(nb::module_& m);               // in exit_timer_module.cpp
+void bind_id_index(nb::module_& m);                 // in id_index_module.cpp
 void bind_pending_store(nb::module_& m);            // in pending_store_module.cpp
 void bind_models(nb::module_& m);                   // in models_module.cpp
 void bind_monitoring(nb::module_& m);               // in monitoring_module.cpp
@@ -183,6 +184,7 @@ NB_MODULE(_core, m) {
   abers::bind_elementary(m);
   abers::bind_distribution_protection(m);
   abers::bind_exit_timer(m);
+  abers::bind_id_index(m);
   abers::bind_pending_store(m);
   abers::bind_models(m);
   abers::bind_monitoring(m);

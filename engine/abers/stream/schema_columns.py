@@ -250,6 +250,21 @@ class ColumnSchema:
             found[refused] = None
         return found
 
+    def keys(self, raw: RawColumns, numbers: Sequence[int]) -> tuple[Column, Column, Column]:
+        """Return ids, times and models of all rows; the id is None where one cannot be read.
+
+        The parameters are those of `columns`; no other field needs to be there.
+        """
+        rows = RawRows(raw, numbers)
+        fields, time = self.fields, self.readers.time
+        ids, times = rows.required(fields.id, _ID), rows.required(fields.time, time)
+        models = self._models(rows)
+        refused = [one.row for one in rows.refused()]
+        if refused:
+            ids = ids.astype(object)
+            ids[refused] = None
+        return ids, times, models
+
     def _models(self, rows: RawRows) -> Column:
         return rows.optional(self.fields.model, _MODEL, ALL, DEFAULT_MODEL)
 

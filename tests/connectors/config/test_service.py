@@ -495,6 +495,16 @@ MISTAKES = {
         'input.fields.id: "record:keys" is not a part of a record; write "record:key", '
         '"record:timestamp" or "record:header:NAME"'
     ),
+    "kafka.labels = 'l'\ninput.label_fields.model = 'record:observation'": (
+        'input.label_fields.model: "record:observation" needs a router; set kafka.route_by = '
+        '"model"'
+    ),
+    "kafka.route_by = 'model'\ninput.fields.model = 'record:observation'": (
+        'input.fields.model: "record:observation" is a model of labels; name a field'
+    ),
+    (
+        "kafka = {route_by = 'model', labels = 'l'}\ninput.label_fields.id = 'record:observation'"
+    ): 'input.label_fields.id: "record:observation" is a model of labels; name a field',
     "input.fields.passthrough = ['record:header:']": (
         'input.fields.passthrough: "record:header:" is not a part of a record; write '
         '"record:key", "record:timestamp" or "record:header:NAME"'

@@ -8,6 +8,7 @@ import struct
 import time
 from collections import defaultdict
 from random import Random
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -24,7 +25,7 @@ from abers_connectors.runtime.changelog import Assembler
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from kafka.consumer.fetcher import ConsumerRecord
@@ -36,6 +37,7 @@ __all__ = ["ORIGIN", "START", "Place", "RoutedApplication", "place", "traffic"]
 START = 1_700_000_000_000
 ORIGIN = "abers.origin"
 MODELS = 12
+NO_MODELS: Mapping[str, str] = MappingProxyType({})
 _TASKS = 5
 _ORIGIN = struct.Struct(">BIqq")
 
@@ -81,16 +83,19 @@ def traffic(
 class RoutedApplication:
     """An application with routers, in a folder of its own."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is independent
         self,
         broker: Broker,
         folder: Path,
         start: Callable[..., subprocess.Popen[bytes]],
         client: str,
         partitions: tuple[int, int] = (4, 3),
+        *,
+        sections: Mapping[str, dict[str, Any]] | None = None,
         **kafka: object,
     ) -> None:
-        """Make its inputs."""
+        """Make its inputs; there may be keys of other sections."""
+        self._more = sections or {}
         self.broker, self.folder, self._start = broker, folder, start
         self.name = unique("app")
         self._kafka = {
@@ -135,7 +140,7 @@ class RoutedApplication:
     def _sections(self, instance: str, kafka: dict[str, object]) -> dict[str, dict[str, Any]]:
         section = {**self._kafka, "group_instance_id": instance, **kafka}
         state = {"path": str(self.folder / f"state-{instance}"), "snapshot_every": 200}
-        return {"kafka": section, "state": state, "http": {"enabled": False}}
+        return {"kafka": section, "state": state, "http": {"enabled": False}, **self._more}
 
     def run(self, *words: str, instance: str = "0") -> subprocess.Popen[bytes]:
         """Start a process, with more words on its command line."""
@@ -206,27 +211,31 @@ class RoutedApplication:
         err = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 0, err.decode()
 
-    def expected(self) -> Iterator[bytes]:
-        """Yield the predictions of a processor a partition, fed with the routed records in order.
+    def expected(self, models: Mapping[str, str] = NO_MODELS) -> Iterator[bytes]:
+        """Yield the outputs of a processor a partition, fed with the routed records in order.
 
-        Records are decoded here; one that is no event is left out.
+        Records are decoded here; one that is no event is left out. `models` are those of labels
+        that name none, by ids.
         """
-        settings = self.config().settings()
-        processors: dict[int, Processor] = defaultdict(lambda: Processor(settings, outcomes=False))
+        settings, outcomes = self.config().settings(), "outcomes" in self._kafka
+        processors: dict[int, Processor] = defaultdict(
+            lambda: Processor(settings, outcomes=outcomes)
+        )
         for record in self.read("routed"):
-            if (event := _event(record)) is not None:
+            if (event := _event(record, models)) is not None:
                 for output in processors[record.partition].process(event):
                     yield msgspec.json.encode(output)
 
 
-def _event(record: ConsumerRecord) -> Observation | Label | None:
+def _event(record: ConsumerRecord, models: Mapping[str, str]) -> Observation | Label | None:
     try:
         one = json.loads(record.value or b"")
     except ValueError:
         return None
-    if not isinstance(one["model"], str):
+    model = one["model"] if "model" in one else models.get(one["id"])
+    if not isinstance(model, str):
         return None
-    known = {"recorded": record.timestamp, "model": one["model"]}
+    known = {"recorded": record.timestamp, "model": model}
     if "score" in one:
         return Observation(one["id"], one["time"], score=one["score"], **known)
     return Label(one["id"], one["time"], value=one["label"], **known)

@@ -6,13 +6,14 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from tests.connectors.kafka.brokers import Message, unique
 
 from abers.exceptions import ConfigError
 from abers.stream import Settings
 from abers_connectors.config.model import Config
-from abers_connectors.config.sections import KafkaSection
+from abers_connectors.config.sections import KafkaSection, LabelFieldsSection
 from abers_connectors.kafka.topic_checks import check, require_durable
 from abers_connectors.kafka.topic_creation import create_topics
 
@@ -264,6 +265,32 @@ def test_a_routed_application(broker: Broker, topics: Make) -> None:
     only(found, "retention.ms=1000", "--add-config", "retention.ms=-1", "max.message.bytes=")
     with pytest.raises(ConfigError, match=r"kafka\.routed"):
         require_durable(config, {})
+
+
+def test_labels_with_only_an_id(
+    broker: Broker, topics: Make, produce: Callable[..., list[int]]
+) -> None:
+    """If routers look labels up by ids, the inputs have equal partitions, and keys in the same."""
+    given = {"partitions": 2, "route_by": "model"}
+    inputs = {"observations": topics("in", 2), "labels": topics("labels", 3)}
+    other = by_ids(created(broker, **given, **inputs))
+    only(check(other, {}), "kafka.labels", "has 3 partitions", "input.label_fields.model")
+    inputs = {"observations": topics("in", 2), "labels": topics("labels", 2)}
+    config = by_ids(created(broker, **given, **inputs))
+    observations, labels = inputs.values()
+    many = [Message(b'{"model": "m"}', key=b"%d" % number, partition=0) for number in range(40)]
+    produce(observations, many)
+    produce(labels, many)
+    assert check(config, {}) == []
+    produce(labels, [many[0]._replace(partition=1)])
+    only(check(config, {}), "kafka.labels", "several partitions")
+
+
+def by_ids(config: Config) -> Config:
+    """Return a configuration whose labels have only ids."""
+    fields = LabelFieldsSection(model="record:observation")
+    section = msgspec.structs.replace(config.input, label_fields=fields)
+    return msgspec.structs.replace(config, input=section)
 
 
 def test_one_partition_needs_no_keys(broker: Broker, produce: Callable[..., list[int]]) -> None:

@@ -1,0 +1,344 @@
+"""Routing of labels that carry only the id of their observation, by an index of ids.
+
+It knows one partition of observations and the partition of labels with the same number; a label is
+in the partition of its observation. A label goes to the model of the observation with its id. Until
+that comes it waits, at most `limits.label_timeout` of event time, and then it is unknown.
+
+The state follows from the observations and the labels that were read, each in their order, and not
+from the order in which they were merged; only labels that go out because too many wait depend on
+that. They are the first of those that wait. So a router that commits the offsets of both inputs and
+`LabelRouting.first_waiting` in one transaction loses and repeats nothing: it restores a snapshot,
+replays the records after it up to the committed offsets, and ends the waits that had ended.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import msgspec
+import numpy as np
+
+from abers.backends import core
+from abers.exceptions import StateError
+from abers.serialization import REMEDY, seal, unseal
+from abers_connectors.runtime.label_headers import AMBIGUOUS_ID, MODEL, REFUSED, UNKNOWN_ID
+from abers_connectors.runtime.model_numbers import ModelNumbers
+from abers_connectors.runtime.timestamp_merge import LABELS
+from abers_connectors.runtime.waiting_labels import WaitingLabel, WaitingLabels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import TypeAlias
+
+    from abers._core import IdIndex
+    from abers.arrays import Integers
+    from abers.stream import Settings
+    from abers.stream.cells import BadRecordError
+    from abers_connectors.runtime.transport import Record
+
+    _Result: TypeAlias = str | BadRecordError  # the model of a record, or why it has none
+
+__all__ = ["LabelRouting", "RoutedLabels", "RoutingLimits", "RoutingPosition"]
+
+_MAGIC = b"abersLR\x01"
+_WHAT = "a snapshot of label routing"
+_ID_BYTES = 110  # of `limits.max_bytes`, as a finished id counts at least
+
+# Results of `IdIndex.take` that are not the number of a model.
+_AMBIGUOUS, _WAITS = -2, -3
+
+
+class RoutingLimits(NamedTuple):
+    """How long and how much is remembered; times in milliseconds of event time."""
+
+    span: int  # how long an observation waits for its label, and a label for its observation
+    jump: int  # how far one event alone moves the clock
+    ids: int  # of observations that are remembered
+    models: int  # of these observations
+    labels: int  # that wait
+    bytes: int  # of their records, as by `transport.sizes_of`
+
+    @classmethod
+    def of(cls, settings: Settings, tasks: int) -> Self:
+        """Return the limits of a partition by those of so many tasks.
+
+        The index knows as many ids as one task has room for, and as many models as all tasks.
+        """
+        return cls(
+            settings.label_timeout + settings.allowed_lateness,
+            settings.jump,
+            max(1, settings.max_bytes // _ID_BYTES),
+            settings.max_models * tasks,
+            settings.max_early,
+            settings.max_bytes,
+        )
+
+
+class RoutingPosition(NamedTuple):
+    """The next offset of each input."""
+
+    observations: int
+    labels: int
+
+
+class RoutedLabels(NamedTuple):
+    """Records to write now, in order: columns of equal length."""
+
+    records: list[Record]
+    rows: list[int]  # the row of the batch after which each is written
+    inputs: list[int]
+    models: list[str | None]  # None for a label that is refused
+    headers: list[tuple[str, bytes] | None]  # to add to each; see `label_headers`
+
+    def add(self, row: int, record: Record, which: int, result: _Result, *, given: bool) -> None:
+        """Add a record with its model, which it had itself or not, or with its refusal."""
+        self.records.append(record)
+        self.rows.append(row)
+        self.inputs.append(which)
+        if isinstance(result, str):
+            self.models.append(result)
+            self.headers.append(None if given else (MODEL, result.encode("utf-8", "surrogatepass")))
+        else:
+            self.models.append(None)
+            self.headers.append((REFUSED, result.reason.encode()))
+
+
+class _Saved(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    position: RoutingPosition
+    names: list[str | None]
+    since: int  # of `names`
+    index: bytes
+    waiting: list[WaitingLabel]
+
+
+class _LabelBatch(NamedTuple):
+    records: Sequence[Record]
+    inputs: Sequence[int]
+    ids: Sequence[str]
+    models: Sequence[str | None]
+    times: Integers
+
+
+class _Found(NamedTuple):
+    """What is known of a batch."""
+
+    results: list[_Result | None]  # of each record; None if it waits
+    released: list[tuple[int, int, _Result]]  # labels: after which row, offset
+
+
+class LabelRouting:
+    """The labels of a partition, and the ids of its observations.
+
+    The clocks are the latest times of observations and of labels, which a wrong time moves no
+    further than `jump`. Time is cut into 32 parts of `span`, so spans are exact to a part. With
+    more ids than its limit the routing forgets the oldest, and early labels do not wait then.
+
+    Parameters
+    ----------
+    limits
+        How long and how much is remembered.
+    key
+        The secret that seals the state, or None. With it nobody can write ids that collide.
+
+    Examples
+    --------
+    >>> from abers.stream import Settings
+    >>> def record(offset):
+    ...     return WaitingLabel("events", 0, offset, 0, None, b"", [])
+    >>> routing = LabelRouting(RoutingLimits.of(Settings(), tasks=16))
+    >>> routed = routing.route([record(0)], [LABELS], ["a"], [None], np.array([60]))
+    >>> routed.records, routing.first_waiting
+    ([], 0)
+    >>> routed = routing.route([record(0)], [0], ["a"], ["fraud"], np.array([50]))
+    >>> routed.inputs, routed.models, routed.headers
+    ([0, 1], ['fraud', 'fraud'], [None, ('abers.model', b'fraud')])
+    """
+
+    def __init__(self, limits: RoutingLimits, key: bytes | None = None) -> None:
+        self._limits, self._key = limits, key
+        secret = blake2b(key or b"", digest_size=16, person=b"abers.ids").digest()
+        self._index: IdIndex = core.IdIndex(secret, limits.span, limits.jump, limits.ids)
+        self._models, self._waiting = ModelNumbers(limits.models), WaitingLabels()
+
+    @property
+    def first_waiting(self) -> int | None:
+        """The offset of the first label that waits, or None; commit it with the offset of labels.
+
+        Without further labels it need not be committed again.
+        """
+        return self._waiting.first()
+
+    @property
+    def waiting(self) -> int:
+        """Number of labels that wait."""
+        return len(self._waiting)
+
+    @property
+    def evicted(self) -> int:
+        """Number of ids that were forgotten early since the start, because there were too many."""
+        return self._index.evicted
+
+    def route(
+        self,
+        records: Sequence[Record],
+        inputs: Sequence[int],
+        ids: Sequence[str],
+        models: Sequence[str | None],
+        times: Integers,
+    ) -> RoutedLabels:
+        """Take the next records of both inputs, and return those to write now.
+
+        Parameters
+        ----------
+        records
+            The next records of each input, merged in any way. Those that cannot be decoded are left
+            out, always the same.
+        inputs
+            Of each record: 0 for observations, 1 for labels.
+        ids, models, times
+            Fields of each record. The model is None for a label that names none, which is looked
+            up; all others go to their own model.
+
+        Returns
+        -------
+        RoutedLabels
+            Each observation, right after it the labels that waited for it, then the labels that
+            expire by it; and each label that does not wait. Last come the labels for which there is
+            no room.
+        """
+        routed = self._take(_LabelBatch(records, inputs, ids, models, times))
+        for label in self._without_room():
+            routed.add(len(records) - 1, label, LABELS, UNKNOWN_ID, given=False)
+        return routed
+
+    def replay(
+        self,
+        records: Sequence[Record],
+        inputs: Sequence[int],
+        ids: Sequence[str],
+        models: Sequence[str | None],
+        times: Integers,
+    ) -> None:
+        """Take records that were routed before, as those after a snapshot; see `route`.
+
+        It takes least memory if observations come first.
+        """
+        self._take(_LabelBatch(records, inputs, ids, models, times))
+
+    def resume(self, first_waiting: int | None) -> None:
+        """End the waits before the committed `first_waiting`, or all of them, after a replay."""
+        ended = (one for one in [*self._waiting] if first_waiting is None or one < first_waiting)
+        for offset in ended:
+            self._end_wait(offset)
+
+    def snapshot(self, position: RoutingPosition, owner: str) -> bytes:
+        """Return the state at a position, sealed for its owner, such as a partition."""
+        saved = _Saved(
+            position,
+            self._models.names,
+            self._models.since,
+            self._index.save(),
+            self._waiting.all(),
+        )
+        return seal(_MAGIC, msgspec.msgpack.encode(saved), self._key, owner)
+
+    @classmethod
+    def restore(
+        cls, limits: RoutingLimits, blob: bytes, key: bytes | None, owner: str
+    ) -> tuple[Self, RoutingPosition]:
+        """Return the routing of a snapshot, and its position.
+
+        Raises a StateError if the snapshot is damaged, of another owner or key, or of another span.
+        Then start without one: `replay` all records of the last two spans.
+        """
+        payload = unseal(_MAGIC, blob, _WHAT, key, owner)
+        routing = cls(limits, key)
+        try:
+            saved = msgspec.msgpack.decode(payload, type=_Saved)
+            routing._load(saved)
+        except (msgspec.MsgspecError, ValueError) as error:
+            msg = f"{_WHAT} cannot be used ({error}); {REMEDY}, or delete them"
+            raise StateError(msg) from error
+        return routing, saved.position
+
+    def _load(self, saved: _Saved) -> None:
+        self._index.load(saved.index)
+        self._models = ModelNumbers(self._limits.models, saved.names, saved.since)
+        self._waiting = WaitingLabels(saved.waiting)
+        named = {number for number, name in enumerate(saved.names) if name is not None}
+        waits = [one.offset for one in saved.waiting]
+        if self._index.waits() != waits or not named.issuperset(self._index.models()):
+            msg = "it is of another index"
+            raise ValueError(msg)
+
+    def _take(self, batch: _LabelBatch) -> RoutedLabels:
+        """Take a batch; each part of it that the index can take at once."""
+        found = _Found([*batch.models], [])
+        rows: list[int] = []
+
+        def in_use() -> list[int]:
+            self._look_up(batch, rows, found)
+            rows.clear()
+            return self._index.models()
+
+        for row, (which, model) in enumerate(zip(batch.inputs, batch.models, strict=True)):
+            if model is None or (which != LABELS and self._models.of(model, in_use) is not None):
+                rows.append(row)
+        self._look_up(batch, rows, found)
+        return self._written(batch, found)
+
+    def _look_up(self, batch: _LabelBatch, rows: Sequence[int], found: _Found) -> None:
+        """Look up some rows, and add what is found."""
+        if not rows:
+            return
+        labels = np.array([batch.inputs[row] for row in rows], np.uint8)
+        numbers = [0 if (one := batch.models[row]) is None else self._models[one] for row in rows]
+        offsets = np.array([batch.records[row].offset for row in rows], np.int64)
+        results = np.empty(len(rows), np.int64)
+        released = self._index.take(
+            [batch.ids[row] for row in rows],
+            labels,
+            np.array(numbers, np.uint32),
+            batch.times[rows],
+            offsets,
+            results,
+        )
+        for at in np.flatnonzero(labels).tolist():
+            result = int(results[at])
+            found.results[rows[at]] = None if result == _WAITS else self._result(result)
+        found.released.extend((rows[at], offset, self._result(one)) for at, offset, one in released)
+
+    def _result(self, number: int) -> _Result:
+        """Return what a result of the index means, but for that of a label that waits."""
+        name = self._models.names[number] if number >= 0 else None
+        if name is not None:
+            return name
+        return AMBIGUOUS_ID if number == _AMBIGUOUS else UNKNOWN_ID
+
+    def _written(self, batch: _LabelBatch, found: _Found) -> RoutedLabels:
+        """Return the records to write, and let the others wait."""
+        routed = RoutedLabels([], [], [], [], [])
+        released = deque(found.released)
+        for row, (record, which, result) in enumerate(
+            zip(batch.records, batch.inputs, found.results, strict=True)
+        ):
+            if result is None:
+                self._waiting.add(record)
+            else:
+                given = batch.models[row] is not None
+                routed.add(row, record, which, result, given=given)
+            while released and released[0][0] == row:
+                _, offset, why = released.popleft()
+                routed.add(row, self._waiting.pop(offset), LABELS, why, given=False)
+        return routed
+
+    def _without_room(self) -> Iterator[WaitingLabel]:
+        """End the waits for which there is no room, the first of them first."""
+        while len(self._waiting) > self._limits.labels or self._waiting.bytes > self._limits.bytes:
+            yield self._end_wait(next(iter(self._waiting)))
+
+    def _end_wait(self, offset: int) -> WaitingLabel:
+        self._index.drop(offset)
+        return self._waiting.pop(offset)
