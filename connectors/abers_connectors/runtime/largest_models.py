@@ -30,7 +30,7 @@ class LargeModel(NamedTuple):
 
     model: str
     predictions: int  # since the beginning of its state
-    share: float  # of all predictions of the last 5 to 10 minutes; of all time if there were none
+    share: float  # of all predictions of the last 5 to 10 minutes, or else of all time
     bytes: int  # of memory, estimated
 
 

@@ -51,7 +51,7 @@ def memory_sentence(states: int, limit: int | None) -> str | None:
 
 def _known(cgroup: str) -> Iterator[int]:
     for name in _CGROUP_FILES:
-        with suppress(OSError, ValueError):  # "max" is no number
+        with suppress(OSError, ValueError):  # "max" means no limit
             yield int((Path(cgroup) / name).read_text("ascii"))
     with suppress(OSError, ValueError, AttributeError):
         yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
