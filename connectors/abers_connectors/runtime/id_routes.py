@@ -143,13 +143,11 @@ class IdRouting:
 
     def _advance(self, records: Sequence[Record], inputs: Sequence[int]) -> None:
         """Move the positions behind records: from now on the state is of these."""
-        for number, count in Counter(one.partition for one in records).items():
+        numbers, offsets = [one.partition for one in records], [one.offset for one in records]
+        for number, count in Counter(numbers).items():
             self._parts[number].since_snapshot += count
-        last = {
-            TopicPartition(self._application.sources[which], record.partition): record.offset + 1
-            for which, record in zip(inputs, records, strict=True)
-        }
-        self._reach(last)
+        last = dict(zip(zip(numbers, inputs, strict=True), offsets, strict=True))
+        self._reach({self._inputs(n)[which]: one + 1 for (n, which), one in last.items()})
 
     def _reach(self, offsets: Mapping[TopicPartition, int]) -> None:
         for part in self._parts.values():

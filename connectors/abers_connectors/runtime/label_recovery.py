@@ -132,9 +132,9 @@ class LabelSnapshots:
         make = partial(_pieces, one, snapshot_owner(self._application, one.number))
         self._saver.start(one.number, sum(one.position), make)
 
-    def close(self) -> None:
-        """Abandon a snapshot that is not done."""
-        self._saver.close(0.0)
+    def close(self, timeout: float = 0.0) -> None:
+        """Wait so many seconds for a snapshot that is not done, and abandon it then."""
+        self._saver.close(timeout)
 
 
 def snapshot_owner(application: Application, number: int) -> str:

@@ -131,7 +131,7 @@ class Router:
     def turn(self, seconds: float = _IDLE) -> None:
         """Poll once for so many seconds at most, and route and commit a batch if one is due."""
         timeout = min(seconds, self._buffer.poll_timeout(joined=self._group.joined))
-        timeout = 0.0 if self._beginning is not None else timeout
+        timeout = timeout if self._beginning is None else min(timeout, _CLOSE)
         polled = self._consumer.poll(timeout, self._max_records)
         self.status.progressed()
         membership = self._consumer.membership()
@@ -246,8 +246,10 @@ class Router:
         """Return whether the routing has begun, or let it go on with that."""
         if self._beginning is None:
             return True
+        until = self._clock() + _IDLE
         for _ in self._beginning:
-            return False
+            if self._clock() >= until:
+                return False
         self._beginning = None
         for one in self._inputs:
             self._consumer.resume(one)

@@ -164,9 +164,9 @@ def test_kills(
     """Through kills each record is routed once, by snapshots or without, while labels wait."""
     if state:
         state = {"path": str(tmp_path / "state"), **state}
-    application = applied(
-        broker, tmp_path, start, client, sections={**LABELS, "state": state}, max_records=30
-    )
+    sections = {**LABELS, "state": state}
+    more = {"sections": sections, "max_records": 30, "leave_group_on_close": True}
+    application = applied(broker, tmp_path, start, client, **more)
     traffic = Traffic(300, 3)
     traffic.produce(application)
     for routed in (20, 150, 300):
@@ -180,6 +180,8 @@ def test_kills(
     traffic.require_outputs(application)
     stored = [*(tmp_path / "state" / f"{application.name}-router").rglob("*.abers")]
     assert bool(stored) == bool(state)
+    with start("state", "verify", application.written()) as process:
+        assert process.wait() == 0
 
 
 @on_each_client_at_length

@@ -13,10 +13,11 @@ from abers_connectors.config.model import load
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.id_routes import IdRouting
 from abers_connectors.runtime.label_keys import LabelKeys
-from abers_connectors.runtime.label_recovery import LabelRecovery
+from abers_connectors.runtime.label_recovery import LabelRecovery, LabelSnapshots
 from abers_connectors.runtime.label_routes import RoutingLimits
 from abers_connectors.runtime.model_routes import UNREAD
 from abers_connectors.runtime.slots import partition_of
+from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.transport import (
     BadHeaders,
     CommittedOffset,
@@ -26,6 +27,7 @@ from abers_connectors.runtime.transport import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.native
 
@@ -75,14 +77,33 @@ def label(id_: str, time: int = 0) -> bytes:
     return json.dumps({"id": id_, "time": time, "label": 1}).encode()
 
 
-def opened(log: Log, committed: tuple[CommittedOffset, ...] = ()) -> IdRouting:
+class Opened(IdRouting):
+    """A routing of which a test waits for the snapshots."""
+
+    snapshots: LabelSnapshots
+
+
+def opened(
+    log: Log,
+    committed: tuple[CommittedOffset, ...] = (),
+    snapshots: SnapshotStore | None = None,
+) -> Opened:
     """Return a routing that has begun at committed offsets, by default before all records."""
     keys = LabelKeys(CONFIG, {})
     limits = RoutingLimits.of(CONFIG.settings(), 16)
-    recovery = LabelRecovery(APPLICATION, log, None, limits=limits, keys=keys)  # type: ignore[arg-type] # its part
-    routing = IdRouting(
-        APPLICATION, PARTITIONS, keys=keys, recovery=recovery, snapshots=None, hint=lambda _: None
+    recovery = LabelRecovery(
+        APPLICATION,
+        log,  # type: ignore[arg-type] # the part of a reader that it needs
+        snapshots,
+        limits=limits,
+        keys=keys,
     )
+    saves = None if snapshots is None else LabelSnapshots(APPLICATION, snapshots, every=2)
+    routing = Opened(
+        APPLICATION, PARTITIONS, keys=keys, recovery=recovery, snapshots=saves, hint=lambda _: None
+    )
+    if saves is not None:
+        routing.snapshots = saves
     begin(routing, committed or (CommittedOffset(0), CommittedOffset(0)))
     return routing
 
@@ -157,6 +178,31 @@ def test_an_aborted_transaction_changes_nothing() -> None:
     assert routing.route([log.write(1, label("a"))], [1]).found[0] == ("abers.model", b"m")
     begin(routing, (CommittedOffset(0), CommittedOffset(0)))
     assert routing.route([log.records[APPLICATION.sources[1]][0]], [1]).records == []
+
+
+def test_a_snapshot_saves_reading(tmp_path: Path) -> None:
+    """It goes on with the newest snapshot that is not after the offsets, and reads what follows."""
+    log, store = Log(), SnapshotStore(str(tmp_path), APPLICATION.router_group)
+    routing, places = opened(log, snapshots=store), [CommittedOffset(0), CommittedOffset(0)]
+    for number in range(3):
+        records = [log.write(1, label(f"early {number}")), log.write(0, seen(f"{number}", "m"))]
+        routing.route(records, [1, 0])
+        places = [CommittedOffset(number + 1), CommittedOffset(number + 1, "waiting=0")]
+        routing.committed({})
+        routing.snapshots.close(60.0)
+    assert [one.offset for one in store.stored()] == [6, 4, 2]
+    for name in tmp_path.rglob("*04.abers"):
+        name.write_bytes(b"damaged")
+    opened(log, (*places,), snapshots=store)
+    assert log.read_since == []
+    again = opened(log, (CommittedOffset(2), CommittedOffset(3, "waiting=0")), snapshots=store)
+    assert log.read_since == [(TopicPartition(topic, 2), 1) for topic in APPLICATION.sources]
+    routes = again.route([log.records["scores"][2], log.write(0, seen("early 2", "n"))], [0, 0])
+    assert [(one.topic, one.offset) for one in routes.records] == [
+        ("scores", 2),
+        ("scores", 3),
+        ("labels", 2),
+    ]
 
 
 def test_a_partition_of_one_input_is_refused() -> None:

@@ -67,14 +67,17 @@ def test_a_router_alone_asks_nobody(offsets: Offsets, alignment: RouterAlignment
 
 def test_the_slowest_counts(offsets: Offsets, alignment: RouterAlignment) -> None:
     """Of the partitions with records to read the earliest timestamp counts."""
-    offsets.committed = {OTHER: CommittedOffset(7, "300"), THIRD: CommittedOffset(9, "200")}
+    offsets.committed = {
+        OTHER: CommittedOffset(7, "reached=300"),
+        THIRD: CommittedOffset(9, "reached=200"),
+    }
     assert not alignment.alone
     assert alignment.reached() == 200
     offsets.now += 1.0
-    offsets.committed[THIRD] = CommittedOffset(50, "250")  # at its end
+    offsets.committed[THIRD] = CommittedOffset(50, "reached=250")  # at its end
     assert alignment.reached() == 300
     offsets.now += 1.0
-    offsets.committed[OTHER] = CommittedOffset(50, "400")
+    offsets.committed[OTHER] = CommittedOffset(50, "reached=400")
     assert alignment.reached() == math.inf
 
 
@@ -88,12 +91,12 @@ def test_at_most_ten_questions_a_second(offsets: Offsets, alignment: RouterAlign
 
 def test_a_partition_without_progress(offsets: Offsets, alignment: RouterAlignment) -> None:
     """Who has said nothing is waited for, but without progress for some time only."""
-    offsets.committed = {THIRD: CommittedOffset(50, "1")}
+    offsets.committed = {THIRD: CommittedOffset(50, "reached=1")}
     assert alignment.reached() == -math.inf
     offsets.now += PATIENCE
     assert alignment.reached() == -math.inf
     offsets.now += 1.0
     assert alignment.reached() == math.inf
-    offsets.committed[OTHER] = CommittedOffset(3, "-5")
+    offsets.committed[OTHER] = CommittedOffset(3, "reached=-5")
     offsets.now += 1.0
     assert alignment.reached() == -5
