@@ -53,6 +53,7 @@ __all__ = [
 ]
 
 _LARGEST = "max.message.bytes"
+_USUAL_LARGEST = 1_048_588  # of a topic by the default of brokers, as of inputs yet to be created
 _ORIGIN_BYTES = 1 << 12  # for the header that a router adds, as sizes are estimated
 _KEEPS_TIMES = [*(role for role, rights in NEEDED.items() if rights == ("WRITE",)), "routed"]
 _HOUR = 3_600_000  # the default of brokers since Kafka 4
@@ -157,7 +158,7 @@ def routed_findings(topics: Topics, config: Config) -> Iterator[Finding]:
 def largest_routed(topics: Topics) -> int:
     """Return the bytes of the largest record of the inputs, with its origin."""
     sizes = [int(one.settings.get(_LARGEST, 0)) for one in _inputs(topics)]
-    return max([MAX_BATCH_BYTES, *sizes]) + _ORIGIN_BYTES
+    return max([_USUAL_LARGEST, *sizes]) + _ORIGIN_BYTES
 
 
 def _losing(one: Topic, required: Mapping[str, str], largest: int, what: str) -> Iterator[Finding]:
