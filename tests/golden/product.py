@@ -228,7 +228,7 @@ def served(config: Mapping[str, Any], records: Sequence[Record], *, restart: boo
     loaded = load(flags=config, environ={})
     deserializer, serializer = Deserializer(loaded, partitions=2), Serializer(max_bytes=2_000)
     status = Status(60.0, clock=lambda: 100.0, wall=lambda: WALL)
-    status.joined, status.last_heartbeat = True, 100.0
+    status.seats["tasks"].joined, status.seats["tasks"].last_heartbeat = True, 100.0
     second = loaded.second_input
     topics = ["scores", "labels"][: 1 + second]
     status.assign([(topic, 0) for topic in topics])

@@ -10,7 +10,7 @@ annotations are no texts here: typer would compile each of them, in every comman
 import signal
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -101,6 +101,12 @@ def run(
             help="Kafka: start an application without state from one that a replay saved.",
         ),
     ] = None,
+    stage: Annotated[
+        Literal["router", "tasks"] | None,
+        typer.Option(
+            help="Kafka, with kafka.route_by: only route records, or only process what is routed.",
+        ),
+    ] = None,
     as_json: JsonTable = False,
 ) -> None:
     """Process files, standard input, or topics of Kafka.
@@ -117,9 +123,19 @@ def run(
         if loaded.kafka is not None:
             from abers_connectors.cli.service import run_service
 
-            run_service(loaded, config, create_topics=create_topics, initial_state=initial_state)
+            run_service(
+                loaded,
+                config,
+                create_topics=create_topics,
+                initial_state=initial_state,
+                stage=stage,
+            )
             return
-        given = {"--create-topics": create_topics, "--initial-state": initial_state}
+        given = {
+            "--create-topics": create_topics,
+            "--initial-state": initial_state,
+            "--stage": stage,
+        }
         for option in (name for name, value in given.items() if value):
             fail(f"{option} needs a section [kafka], which {config} does not have", USAGE)
         webhook = loaded.alerts.webhook

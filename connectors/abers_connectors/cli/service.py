@@ -12,20 +12,24 @@ import sys
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from abers.exceptions import ConfigError
 from abers_connectors.allocator import return_freed_memory
 from abers_connectors.cli.termination import allow
 from abers_connectors.exit_codes import logged
 from abers_connectors.extras import extra
 from abers_connectors.kafka.assembly import open_worker
+from abers_connectors.kafka.generations import generation_in_use
 from abers_connectors.logs import for_people, logging_to
 from abers_connectors.preflight import require_ready
-from abers_connectors.runtime.application import Application, kafka_section
+from abers_connectors.runtime.application import kafka_section
 from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers_connectors.config.model import Config
+    from abers_connectors.runtime.router import Router
+    from abers_connectors.runtime.status import Stage
     from abers_connectors.runtime.worker import Worker
 
 __all__ = ["run_service"]
@@ -36,13 +40,18 @@ _SECONDS = 25.0  # to end the current batch; a supervisor kills after 30
 
 
 def run_service(
-    config: Config, name: str, *, create_topics: bool = False, initial_state: str | None = None
+    config: Config,
+    name: str,
+    *,
+    create_topics: bool = False,
+    initial_state: str | None = None,
+    stage: Stage | None = None,
 ) -> None:
     """Serve a configuration with a section [kafka], by its file name, until SIGTERM or SIGINT.
 
     If the log is JSON, an error that ends the service is its last line. Missing topics are created
     only if nothing else prevents a start. The initial state is the URL of snapshots of a replay,
-    from which an application without state starts.
+    from which an application without state starts. The stage is the only one to run.
 
     Raises
     ------
@@ -65,8 +74,19 @@ def run_service(
         require_ready(config, name)
         extra("kafka", "a section [kafka]", "kafka")
         supervisor = Supervisor()
+        if stage is not None and kafka.route_by is None:
+            raise ConfigError([f"--stage {stage}: needs kafka.route_by, which is not set"])
+        if initial_state is not None and kafka.route_by is not None:
+            why = "is by the partitions of the inputs, and kafka.route_by has others"
+            raise ConfigError([f"--initial-state: a saved state {why}; leave one of them out"])
+        in_use = generation_in_use(config)
         with open_worker(
-            config, Application.of(config), initial_state, supervisor, create_topics=create_topics
+            in_use.config,
+            in_use.application,
+            initial_state,
+            supervisor,
+            create_topics=create_topics,
+            stage=stage,
         ) as worker:
             stop.worker = worker
             worker.run()
@@ -77,7 +97,7 @@ def run_service(
 class _StopSignal:
     """Stop the service after its current batch, or exit if it has not started."""
 
-    worker: Worker | None = None
+    worker: Worker | Router | None = None
 
     def __call__(self, *_: object) -> None:
         if self.worker is None:

@@ -13,10 +13,12 @@ import typer
 
 from abers_connectors.cli.options import CommandGroup, whole_number
 from abers_connectors.exit_codes import USAGE, fail, sentences, show
+from abers_connectors.runtime.slots import SLOTS
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from abers_connectors.config.model import Config
     from abers_connectors.kafka.state_admin import StateAdmin
     from abers_connectors.runtime.partition_status import PartitionStatus
 
@@ -42,7 +44,7 @@ _Partitions = Annotated[
 
 @state.callback()
 def _root() -> None:
-    """List, verify, rebuild and reset the state of a service."""
+    """List, verify, rebuild, reset and rescale the state of a service."""
 
 
 @state.command("list")
@@ -151,6 +153,28 @@ def reset(
             show(line)
 
 
+@state.command()
+def rescale(
+    config: _ConfigPath,
+    *,
+    partitions: Annotated[
+        int,
+        typer.Option(
+            "--partitions", metavar="N", help="Number of tasks.", parser=whole_number(1, SLOTS)
+        ),
+    ],
+) -> None:
+    """Bring the state to more or fewer partitions, with kafka.route_by.
+
+    Nothing is processed. The inputs keep their partitions.
+    """
+    with sentences():
+        from abers_connectors.kafka.rescale import rescale as rescaled
+
+        for line in rescaled(_loaded(config), partitions):
+            show(line)
+
+
 @state.command("new-key")
 def new_key() -> None:
     """Print a new key for ABERS_STATE_KEY, which seals all states.
@@ -163,13 +187,18 @@ def new_key() -> None:
 
 
 def _opened(config: str) -> AbstractContextManager[StateAdmin]:
-    from abers_connectors.config.model import load
     from abers_connectors.kafka.state_admin import open_state_admin
+
+    return open_state_admin(_loaded(config))
+
+
+def _loaded(config: str) -> Config:
+    from abers_connectors.config.model import load
     from abers_connectors.preflight import require_ready
 
     loaded = load(config)
     require_ready(loaded, config)
-    return open_state_admin(loaded)
+    return loaded
 
 
 def _show_partition(one: PartitionStatus) -> None:

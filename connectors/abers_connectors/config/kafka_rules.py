@@ -9,7 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from abers.stream.fields import constant
 from abers.stream.option import REMOVE, SET, Quoted
+from abers_connectors.config.kafka_sections import NAMED_AFTER_APPLICATION
 from abers_connectors.config.options import option
 from abers_connectors.config.raw_values import INPUTS, OUTPUTS
 from abers_connectors.config.sections import default_client
@@ -52,7 +54,7 @@ def kafka_conflicts(values: RawValues) -> Found:
     if values.get("serve") is not None:
         yield "serve", "is without topics; remove the section [serve], or [kafka]"
     yield from _files_only(values)
-    for check in (_topics, _group_protocol, _timeouts, security_conflicts):
+    for check in (_topics, _routing, _group_protocol, _timeouts, security_conflicts):
         yield from check(values)
     if any(map(_URL_WITH_LOGIN.fullmatch, values.names("state.path").values())):
         yield "state.path", "contains a password; the storage reads it from the environment"
@@ -107,8 +109,10 @@ def _served_learner(values: RawValues) -> Found:
 def _topics(values: RawValues) -> Found:
     """Yield topics that have two roles."""
     app = values.get("kafka.application_id")
-    names = {name: values.get(f"kafka.{name}") for name in (*_TOPIC_KEYS, "changelog")}
-    for name, suffix in (("dead_letters", "dead-letters"), ("changelog", "changelog")):
+    routes = values.get("kafka.route_by") is not None
+    own = {key: one for key, one in NAMED_AFTER_APPLICATION.items() if routes or key != "routed"}
+    names = {name: values.get(f"kafka.{name}") for name in dict.fromkeys((*_TOPIC_KEYS, *own))}
+    for name, suffix in own.items():
         names[name] = names[name] or f"{app if isinstance(app, str) else 'abers'}.{suffix}"
     seen: dict[str, str] = {}
     for name, topic in names.items():
@@ -121,6 +125,26 @@ def _topics(values: RawValues) -> Found:
             is_other = (Quoted(topic), " is already ", values.ref(f"kafka.{other}"))
             yield f"kafka.{name}", (*is_other, *remedy)
         seen.setdefault(topic, name)
+
+
+def _routing(values: RawValues) -> Found:
+    """Yield keys of a router without one, and inputs that it cannot route alike."""
+    if values.get("kafka.route_by") is None:
+        if values.get("kafka.routed") is not None:
+            yield "kafka.routed", ("needs ", values.ref("kafka.route_by", "model"))
+        return
+    model = values.get("input.fields.model")
+    of_labels = values.get("input.label_fields.model") or model
+    if not (_is_text(model) and _is_text(of_labels)):
+        return
+    if (constant(model or "") is None) != (constant(of_labels or "") is None):
+        fields = (values.ref("input.fields.model"), " and ", values.ref("input.label_fields.model"))
+        why = ("routes a label by its model, and ", *fields)
+        yield "kafka.route_by", (*why, " name a constant and a field; write the same in both")
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
 
 
 def _group_protocol(values: RawValues) -> Found:

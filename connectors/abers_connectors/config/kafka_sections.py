@@ -24,9 +24,22 @@ from abers_connectors.config.value_types import (
     Wait,
 )
 
-__all__ = ["KafkaSection", "OffsetGapPolicy", "SchemaRegistrySection", "default_client"]
+__all__ = [
+    "NAMED_AFTER_APPLICATION",
+    "KafkaSection",
+    "OffsetGapPolicy",
+    "SchemaRegistrySection",
+    "default_client",
+]
 
 _SECOND = 1000
+
+NAMED_AFTER_APPLICATION = {
+    "dead_letters": "dead-letters",
+    "changelog": "changelog",
+    "routed": "routed",
+}
+"""Suffixes of topics that are named after the application by default, by their keys."""
 
 OffsetGapPolicy: TypeAlias = Literal["stop", "earliest", "latest"]
 """What to do if the next record of an input was deleted before it was read."""
@@ -101,7 +114,7 @@ class KafkaSection(Section, frozen=True, kw_only=True):
         Topic | None,
         key(
             "The topic of labels, if it is separate: it has as many partitions, and records have"
-            " the key of their observations.",
+            " the key of their observations, without route_by.",
             "Default: none.",
             example="labels",
         ),
@@ -123,6 +136,24 @@ class KafkaSection(Section, frozen=True, kw_only=True):
             "Topic of records that cannot be used, with the reason.",
             "Default: the application id with the suffix .dead-letters.",
             example="abers.dead-letters",
+        ),
+    ] = ""
+    route_by: Annotated[
+        Literal["model"] | None,
+        key(
+            'What brings records to tasks: "model" lets the topics of observations and labels have '
+            "any keys, and any numbers of partitions, which may grow.",
+            "Default: both have the same key and equally many partitions.",
+            example="model",
+        ),
+    ] = None
+    routed: Annotated[
+        Topic,
+        key(
+            "Topic to which routers write all records by their models, with route_by.",
+            "Default: the application id with the suffix .routed. It must never lose a record: "
+            "abers run --create-topics configures it so.",
+            example="abers.routed",
         ),
     ] = ""
     changelog: Annotated[
@@ -164,7 +195,13 @@ class KafkaSection(Section, frozen=True, kw_only=True):
             '"earliest" continues with the oldest that are left, "latest" with new ones.'
         ),
     ] = "stop"
-    max_records: Annotated[Count, key("Maximum number of records of one transaction.")] = 2_000
+    max_records: Annotated[
+        Count,
+        key(
+            "Maximum number of records of one transaction.",
+            "With eight partitions or more in a process it is so many for each four of them.",
+        ),
+    ] = 2_000
     max_bytes: Annotated[Count, key("Maximum bytes of the records of one transaction.")] = 4 << 20
     commit_interval: Annotated[
         Pause, key("How long a transaction waits for more records after its first.")
@@ -214,14 +251,19 @@ class KafkaSection(Section, frozen=True, kw_only=True):
     ] = 1
     partitions: Annotated[
         Annotated[int, ValueKind(least=1, most=100_000)] | None,
-        key("Partitions of these topics.", "Default: those of the observations.", example=6),
+        key(
+            "Partitions of these topics.",
+            "Default: those of the observations, and 16 of the topics routed and changelog with "
+            "route_by.",
+            example=6,
+        ),
     ] = None
     security: SecuritySection = SecuritySection()
 
     def __post_init__(self) -> None:
         """Name topics without a name after the application."""
         super().__post_init__()
-        for name, suffix in (("dead_letters", "dead-letters"), ("changelog", "changelog")):
+        for name, suffix in NAMED_AFTER_APPLICATION.items():
             if not getattr(self, name):
                 msgspec.structs.force_setattr(self, name, f"{self.application_id}.{suffix}")
 

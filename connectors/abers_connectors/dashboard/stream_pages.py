@@ -69,7 +69,7 @@ class ServicePage:
             labels=view.counts.records["labels"],
             dead=dict(view.counts.dead),
             waiting=(sum(one.pending for one in gauges), sum(one.early for one in gauges)),
-            lag=sum(view.lags.values()),
+            lag=sum(view.lags.values()) + sum(view.router_lags.values()),
             behind=max(view.now - max(clocks), 0.0) / 1000 if clocks else None,
             hints=tuple(view.hints),
             largest=tuple(view.largest if len(view.largest) > 1 else ()),

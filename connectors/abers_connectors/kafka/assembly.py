@@ -7,6 +7,7 @@ unless the configuration says otherwise, so that a restart moves no partition.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
@@ -17,13 +18,14 @@ from abers.stream import make_task
 from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.extras import extra
 from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
+from abers_connectors.kafka.routed_trim import RoutedTrimmer
+from abers_connectors.kafka.router_assembly import batch_limits, open_router
 from abers_connectors.kafka.session import session_timeout
 from abers_connectors.kafka.settings import client_settings
-from abers_connectors.kafka.topic_checks import require_durable_changelog
+from abers_connectors.kafka.topic_checks import require_durable
 from abers_connectors.kafka.topic_creation import create_topics_if
 from abers_connectors.kafka.topic_watch import TopicWatch
 from abers_connectors.runtime.application import kafka_section
-from abers_connectors.runtime.batch_buffer import BatchLimits
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.initial_state import InitialState
 from abers_connectors.runtime.maintenance import Maintenance
@@ -36,7 +38,7 @@ from abers_connectors.runtime.partition_count import (
 from abers_connectors.runtime.restore import Restorer
 from abers_connectors.runtime.serializer import ALERTS, Serializer
 from abers_connectors.runtime.snapshots import SnapshotStore
-from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.status import ROUTER, TASKS, Stage, Status
 from abers_connectors.runtime.transport import open_transport
 from abers_connectors.runtime.watchdog import Watchdog
 from abers_connectors.runtime.worker import Worker
@@ -44,11 +46,12 @@ from abers_connectors.schemas.output_encoder import registered_encoder
 from abers_connectors.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from abers_connectors.config.model import Config
     from abers_connectors.config.sections import AlertsSection, KafkaSection
     from abers_connectors.runtime.application import Application
+    from abers_connectors.runtime.router import Router
     from abers_connectors.runtime.task import BatchResult, StreamTask
     from abers_connectors.runtime.transport import Consumer, Producer
     from abers_connectors.schemas.output_encoder import Encoder
@@ -64,18 +67,20 @@ P = ParamSpec("P")
 
 
 @contextmanager
-def open_worker(
+def open_worker(  # noqa: PLR0913 - all that the command says
     config: Config,
     application: Application,
     initial_state: str | None,
     supervisor: Supervisor,
     *,
     create_topics: bool = False,
-) -> Iterator[Worker]:
-    """Open a worker in a `with` block; see `run_command.run_service`, which runs it."""
-    from abers_connectors.dashboard.server import serving  # noqa: PLC0415 - an extra
+    stage: Stage | None = None,
+) -> Iterator[Worker | Router]:
+    """Open a worker in a `with` block; see `run_command.run_service`, which runs it.
 
-    kafka = kafka_section(config)
+    If the application routes its inputs, the worker does both stages, or the one that is given.
+    """
+    kafka, stages = kafka_section(config), _stages(application, stage)
     stall_timeout = kafka.stall_timeout / 1000
     with ExitStack() as stack:
         watchdog = stack.enter_context(closing(Watchdog(stall_timeout)))
@@ -90,28 +95,42 @@ def open_worker(
             max_models=config.http.max_models,
             application=kafka.application_id,
             process=kafka.group_instance_id,
+            stages=stages,
         )
-        page = ServicePage(kafka.application_id, status, config.input.timezone or "UTC")
-        if config.http.enabled:
-            url = stack.enter_context(serving(config.http, status, page.feed))
-            _log.info("health, metrics and the live page at %s/", url)
+        status.routes = bool(application.sources)
+        page = _served_page(config, status, stack)
         transport = open_transport(kafka, watchdog)
         reader = stack.enter_context(closing(transport.reader(kafka.application_id)))
-        snapshots = snapshot_store(config)
-        initial = InitialState(
-            application, reader, kafka.starting_offset, _initial_store(initial_state, kafka)
-        )
+        snapshots = snapshot_store(config, application)
+        # Routed records are all for the tasks: where to start is a matter of the router.
+        start = "earliest" if application.sources else kafka.starting_offset
+        initial = InitialState(application, reader, start, _initial_store(initial_state, kafka))
         if create_topics:
             for topic in create_topics_if(config, partial(initial.check, snapshots)):
                 _log.info("topic %s is created", topic)
         partitions, topics = partition_count(reader, application), _output_topics(kafka)
         status.input_partitions = partitions
+        largest = require_durable(config)
+        status.session_timeout = session_timeout(kafka, kafka.application_id)
+        closed = partial(close_or_leave, leave=kafka.leave_group_on_close)
+        alongside: Callable[[], float] = lambda: math.inf  # noqa: E731 - without a router
+        if ROUTER in stages:
+            partition_counts(reader, application.sources)
+            router = open_router(
+                config, application, transport, status, stack, largest=largest, closed=closed
+            )
+            alongside = router.alongside
+            if TASKS not in stages:
+                watch = stack.enter_context(closing(TopicWatch(config, application, partitions)))
+                stack.enter_context(watch.explaining())
+                stack.callback(watchdog.rest)
+                router.housekeeping = _router_housekeeping(watch, status, supervisor)
+                yield router
+                return
         encoders = _encoders(config, topics)
         outputs = partition_counts(reader, topics.values())
-        require_durable_changelog(config)
         initial.save(snapshots, partitions)
         identity = f"{kafka.application_id}-{kafka.group_instance_id}"
-        status.session_timeout = session_timeout(kafka)
         # Before the producer, which fences: the brokers may refuse a second member of this name.
         consumer = transport.consumer(
             application.inputs,
@@ -119,7 +138,7 @@ def open_worker(
             identity,
             session_timeout=status.session_timeout,
         )
-        stack.push(close_or_leave(consumer, leave=kafka.leave_group_on_close))
+        stack.push(closed(consumer))
         producer = transport.producer(
             identity,
             topics=sorted({*topics.values(), application.changelog}),
@@ -158,25 +177,61 @@ def open_worker(
             reader=reader,
             restore=restorer.restore,
             deserializer=Deserializer(
-                config, partitions=partitions, now=lambda: time.time_ns() // 1_000_000
+                config,
+                partitions=partitions,
+                now=lambda: time.time_ns() // 1_000_000,
+                routed=bool(application.sources),
             ),
             serializer=Serializer(
                 max_bytes=_MAX_BYTES, publish_from=kafka.publish_from, encoders=encoders
             ),
             topics=topics,
-            limits=BatchLimits(
-                kafka.max_records,
-                kafka.max_bytes,
-                kafka.commit_interval / 1000,
-                kafka.max_task_idle / 1000,
-            ),
+            limits=batch_limits(kafka),
             stop_on_dead_letter=config.output.on_bad_record == "stop",
             stall_timeout=stall_timeout,
             status=status,
             require_topics=partial(require_same_partitions, reader, application, partitions),
             on_commit=_each(_alert(config.alerts, status, stack), page.take),
-            housekeeping=_each(lambda _: watch.require(), maintenance, page.refresh),
+            housekeeping=_each(
+                lambda _: watch.require(),
+                maintenance,
+                page.refresh,
+                *_routed_trim(config, application, stack),
+            ),
+            alongside=alongside,
         )
+
+
+def _served_page(config: Config, status: Status, stack: ExitStack) -> ServicePage:
+    """Return the live page; serve it, with health and metrics, if the configuration says so."""
+    from abers_connectors.dashboard.server import serving  # noqa: PLC0415 - an extra
+
+    page = ServicePage(status.application, status, config.input.timezone or "UTC")
+    if config.http.enabled:
+        url = stack.enter_context(serving(config.http, status, page.feed))
+        _log.info("health, metrics and the live page at %s/", url)
+    return page
+
+
+def _stages(application: Application, stage: Stage | None) -> Sequence[Stage]:
+    """Return the stages that the process does."""
+    if not application.sources:
+        return [TASKS]
+    return [ROUTER, TASKS] if stage is None else [stage]
+
+
+def _router_housekeeping(
+    watch: TopicWatch, status: Status, supervisor: Supervisor
+) -> Callable[[], None]:
+    """Return what a router without tasks does after each turn."""
+    waiting = [supervisor]
+
+    def keep() -> None:
+        watch.require()
+        if waiting and status.view().ready:
+            waiting.pop().ready()
+
+    return keep
 
 
 def close_or_leave(consumer: Consumer, *, leave: bool) -> Callable[..., None]:
@@ -244,14 +299,14 @@ def _traced(
     return found
 
 
-def snapshot_store(config: Config) -> SnapshotStore | None:
+def snapshot_store(config: Config, application: Application) -> SnapshotStore | None:
     """Open the store of snapshots of a configuration; None if it names none."""
     kafka = config.kafka
     if config.state.path is None or kafka is None:
         return None
     # Half of the time after which /livez fails: a storage that hangs is skipped before that.
     timeout = kafka.stall_timeout / 2000
-    return SnapshotStore(config.state.path, kafka.application_id, config.state.retain, timeout)
+    return SnapshotStore(config.state.path, application.state_id, config.state.retain, timeout)
 
 
 def _initial_store(url: str | None, kafka: KafkaSection) -> SnapshotStore | None:
@@ -275,6 +330,16 @@ def _trim(
         return lambda _: None
     settings = client_settings(kafka_section(config))
     return ChangelogTrimmer(application, snapshots, settings).trim
+
+
+def _routed_trim(
+    config: Config, application: Application, stack: ExitStack
+) -> Iterator[RoutedTrimmer]:
+    """Yield what trims the routed topic, if there is one."""
+    if application.sources:
+        yield stack.enter_context(
+            closing(RoutedTrimmer(application, client_settings(kafka_section(config))))
+        )
 
 
 def _encoders(config: Config, topics: Mapping[str, str]) -> dict[str, Encoder]:

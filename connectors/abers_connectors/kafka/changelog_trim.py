@@ -52,7 +52,7 @@ class ChangelogTrimmer:
         """Return the offset at which the oldest intact snapshot continues; 0 without a snapshot."""
         for name, blob in self._snapshots.newest(number, failed=_fail, oldest=True):
             offset = SnapshotStore.offset(name)
-            scope = snapshot_scope(self._application.id, number, offset)
+            scope = snapshot_scope(self._application.state_id, number, offset)
             try:
                 require_whole(blob, self._application.key, scope)
             except StateError:

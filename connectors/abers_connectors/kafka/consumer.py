@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupConsumer"]
 
 _STABLE = "<stable>"
+_GROWTH = 3_000  # ms at most until added partitions are found, if a topic grows
 _HEARTBEAT = 3  # seconds at most until a member hears of a rebalance
 
 # Both give a member the same partitions of both topics. The first that all members know is used.
@@ -77,6 +78,7 @@ class GroupConsumer:
         instance: str,
         *,
         session_timeout: float,
+        grows: bool = False,
         settings: Mapping[str, Any],
         watchdog: Watchdog,
     ) -> None:
@@ -92,6 +94,7 @@ class GroupConsumer:
                 partition_assignment_strategy=ASSIGNORS,
                 session_timeout_ms=int(1000 * session_timeout),
                 heartbeat_interval_ms=int(1000 * min(session_timeout / 4, _HEARTBEAT)),
+                **({"metadata_max_age_ms": _GROWTH} if grows else {}),
             )
             workarounds.patch_consumer(self._consumer)
             self._consumer.subscribe(list(topics), listener=self._listener)

@@ -21,6 +21,8 @@ from abers_connectors.kafka.transaction_repair import (
     repeat_transaction_end,
 )
 from abers_connectors.runtime.transport import (
+    LARGEST,
+    NO_NOTES,
     RefusedRecordError,
     TopicPartition,
     TransactionError,
@@ -50,6 +52,7 @@ class TransactionalProducer:
         group: str,
         timeout: float,
         compression: str,
+        largest: int = LARGEST,
         settings: Mapping[str, Any],
         watchdog: Watchdog,
     ) -> None:
@@ -65,6 +68,7 @@ class TransactionalProducer:
             linger_ms=1000,  # a commit sends what is buffered
             retry_backoff_ms=5,  # a transaction is refused until the end of the last
             request_timeout_ms=1000 * _REQUEST_TIMEOUT,
+            max_request_size=largest,
         )
         self._producer = self._connect()
 
@@ -123,9 +127,17 @@ class TransactionalProducer:
             with self._aborting(f"writing to {to}"):
                 raise
 
-    def commit(self, offsets: Mapping[TopicPartition, int], group_metadata: object) -> None:
-        """Commit the transaction together with input offsets."""
-        client = {to_client(one): OffsetAndMetadata(offset) for one, offset in offsets.items()}
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        group_metadata: object,
+        notes: Mapping[TopicPartition, str] = NO_NOTES,
+    ) -> None:
+        """Commit the transaction together with input offsets, some of them with a text."""
+        client = {
+            to_client(one): OffsetAndMetadata(offset, notes.get(one, ""))
+            for one, offset in offsets.items()
+        }
         with self._aborting("committing"):
             with self._watchdog.call("send offsets"):
                 self._producer.send_offsets_to_transaction(client, group_metadata)

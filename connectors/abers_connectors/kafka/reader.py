@@ -15,12 +15,12 @@ from abers.exceptions import BrokerError
 from abers_connectors.kafka import workarounds
 from abers_connectors.kafka.client_errors import translated_errors
 from abers_connectors.kafka.connection import connection_errors, new_consumer, to_client
-from abers_connectors.runtime.transport import OffsetRange
+from abers_connectors.runtime.transport import CommittedOffset, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from abers_connectors.runtime.transport import Record, TopicPartition
+    from abers_connectors.runtime.transport import Record
     from abers_connectors.runtime.watchdog import Watchdog
 
 __all__ = ["PartitionReader"]
@@ -42,7 +42,7 @@ class PartitionReader:
                 settings, group_id=group, max_partition_fetch_bytes=8 << 20
             )
             # A reader of committed records only would not see the end behind open transactions.
-            self._all = new_consumer(settings, isolation_level="read_uncommitted")
+            self._all = new_consumer(settings, group_id=group, isolation_level="read_uncommitted")
 
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions of a topic; 0 if there is no topic."""
@@ -62,6 +62,22 @@ class PartitionReader:
             offset: int | None = self._committed.committed(to_client(partition))
         return offset
 
+    def all_committed(
+        self, partitions: Sequence[TopicPartition], *, stable: bool = True
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """Return what the group committed of partitions, by one request.
+
+        With `stable` it waits until no transaction on them is open.
+        """
+        client = [to_client(one) for one in partitions]
+        consumer = self._committed if stable else self._all
+        with self._watchdog.call("committed"), translated_errors("offsets of the group"):
+            found = workarounds.committed_offsets(consumer, client)
+        return {  # librdkafka (2.16) ends a text with a null
+            TopicPartition(*one): CommittedOffset(known.offset, (known.metadata or "").rstrip("\0"))
+            for one, known in found.items()
+        }
+
     def offset_range(self, partition: TopicPartition) -> OffsetRange:
         """Return the first offset and the end, open transactions included."""
         known = to_client(partition)
@@ -75,6 +91,15 @@ class PartitionReader:
         with self._watchdog.call("end"), translated_errors(f"end of {partition}"):
             end: int = _ask_leader(self._committed, self._committed.end_offsets, [known])[known]
             return end
+
+    def last_stable_offsets(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Return the `last_stable_offset` of each partition."""
+        client = [to_client(one) for one in partitions]
+        with self._watchdog.call("end"), translated_errors("ends of the inputs"):
+            ends = _ask_leader(self._committed, self._committed.end_offsets, client)
+        return {TopicPartition(*one): end for one, end in ends.items()}
 
     def offset_for_time(self, partition: TopicPartition, time_: int) -> int | None:
         """Return the first offset of a record of a time or later, or None."""

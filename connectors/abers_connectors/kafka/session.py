@@ -18,8 +18,8 @@ _KEY = "consumer.session.timeout.ms"
 _DEFAULT = "45000"  # of brokers
 
 
-def session_timeout(kafka: KafkaSection) -> float:
-    """Return the seconds without a heartbeat after which the brokers remove a member.
+def session_timeout(kafka: KafkaSection, group: str) -> float:
+    """Return the seconds without a heartbeat after which the brokers remove a member of a group.
 
     In the consumer protocol this is a setting of the group on the brokers. If we may not see it, it
     is taken to be their default.
@@ -27,7 +27,7 @@ def session_timeout(kafka: KafkaSection) -> float:
     if kafka.group_protocol == "classic":
         return kafka.session_timeout / 1000
     with open_admin(client_settings(kafka)) as admin:
-        found = _group_config(admin, kafka.application_id)
+        found = _group_config(admin, group)
     return int(found.get(_KEY, {}).get("value", _DEFAULT)) / 1000
 
 

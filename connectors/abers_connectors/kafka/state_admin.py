@@ -7,16 +7,18 @@ it as from any snapshot. Nothing changes while the group has a member, and nothi
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from abers.exceptions import BrokerError, ConfigError, ParameterError, StateError
+from abers.exceptions import ConfigError, ParameterError, StateError
 from abers_connectors.kafka.assembly import snapshot_store
 from abers_connectors.kafka.connection import open_admin
+from abers_connectors.kafka.generations import generation_in_use
+from abers_connectors.kafka.group_members import require_no_members
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
-from abers_connectors.runtime.application import Application, kafka_section
+from abers_connectors.runtime.application import kafka_section
 from abers_connectors.runtime.changelog import last_changelog_record
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, RecordCounts
 from abers_connectors.runtime.partition_count import partition_count, require_partitions
@@ -31,15 +33,12 @@ if TYPE_CHECKING:
 
     from abers.stream import Processor
     from abers_connectors.config.model import Config
+    from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.snapshots import StoredSnapshot
     from abers_connectors.runtime.task import StreamTask
     from abers_connectors.runtime.transport import Reader, TopicPartition
 
 __all__ = ["StateAdmin", "open_state_admin"]
-
-# States of a group. The client describes one of the consumer protocol as dead, without its members.
-_NO_CLASSIC_GROUP, _EMPTY = "Dead", "Empty"
-_UNNAMED = 'processes with kafka.group_protocol = "consumer"'
 
 
 @contextmanager
@@ -51,15 +50,17 @@ def open_state_admin(config: Config) -> Iterator[StateAdmin]:
     with closing(watchdog):
         reader = open_transport(config.kafka, watchdog).reader(config.kafka.application_id)
         with closing(reader):
-            yield StateAdmin(config, reader)
+            found = generation_in_use(config)
+            yield StateAdmin(found.config, found.application, reader)
 
 
 class StateAdmin:
     """The state of an application; see `open_state_admin`."""
 
-    def __init__(self, config: Config, reader: Reader) -> None:
+    def __init__(self, config: Config, application: Application, reader: Reader) -> None:
         self._config, self._kafka, self._reader = config, kafka_section(config), reader
-        self._application, self._snapshots = Application.of(config), snapshot_store(config)
+        self._application = application
+        self._snapshots = snapshot_store(config, application)
         self._restorer = Restorer(
             self._application,
             self._reader,
@@ -115,6 +116,13 @@ class StateAdmin:
         what was done. A StateError is raised if the group has a member, or if the inputs have lost
         their first records and that is not allowed.
         """
+        if self._application.sources:
+            msg = (
+                "the state cannot be rebuilt from the inputs: routers have put them in an order "
+                "that only the changelog has; put back a snapshot, or start with an empty state by "
+                "`abers state reset CONFIG --accept-data-loss`"
+            )
+            raise StateError(msg)
         checkpoints = self._checkpoints(numbers)
         history = TopicHistory(
             self._application.inputs,
@@ -212,7 +220,7 @@ class StateAdmin:
             counts = dict.fromkeys(self._application.inputs, count)
             require_partitions(self._application, counts, last.partitions)
         return Checkpoint(
-            self._application.id,
+            self._application.state_id,
             number,
             batch,
             offsets.end,
@@ -273,31 +281,12 @@ class StateAdmin:
 
     def _require_no_members(self) -> None:
         """Raise a StateError if the consumer group has members."""
-        app = self._application.id
         with open_admin(client_settings(self._kafka)) as admin:
-            group = admin.describe_groups([app])[app]
-            if group["error"] is not None and group["group_state"] != _NO_CLASSIC_GROUP:
-                msg = f"group {app}: {group['error']}"
-                raise BrokerError(msg)
-            members = [one["group_instance_id"] or one["member_id"] for one in group["members"]]
-            if group["group_state"] == _NO_CLASSIC_GROUP and _is_used(admin, app):
-                members = [_UNNAMED]
-        if members:
-            msg = (
-                f"{', '.join(sorted(members))}: the group of {app} has members; stop them and wait "
-                "for the session time-out, after which they leave the group"
-            )
-            raise StateError(msg)
+            require_no_members(admin, self._application.id)
 
     def _no_state(self, number: int) -> StreamTask:
         msg = f"{self._name(number)} has no state"
         raise StateError(msg)
-
-
-def _is_used(admin: Any, group: str) -> bool:  # noqa: ANN401 - untyped
-    """Return whether a group of any protocol has members."""
-    states: dict[str, str] = {one["group_id"]: one["group_state"] for one in admin.list_groups()}
-    return states.get(group, _EMPTY) != _EMPTY
 
 
 def _content(processor: Processor) -> str:

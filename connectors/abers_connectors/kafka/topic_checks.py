@@ -21,10 +21,12 @@ from abers_connectors.kafka.topics import (
     NEEDED,
     NO_TOPIC,
     NOT_AUTHORIZED,
+    ROUTED,
     Finding,
     describe_topics,
 )
 from abers_connectors.runtime.application import kafka_section
+from abers_connectors.runtime.slots import SLOTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,11 +44,16 @@ __all__ = [
     "check",
     "existence_findings",
     "identity_findings",
+    "largest_routed",
     "permission_findings",
-    "require_durable_changelog",
+    "require_durable",
+    "routed_findings",
     "times_findings",
 ]
 
+_LARGEST = "max.message.bytes"
+_ORIGIN_BYTES = 256  # of the header that a router adds, and of the batch, at most
+_KEEPS_TIMES = [*(role for role, rights in NEEDED.items() if rights == ("WRITE",)), "routed"]
 _HOUR = 3_600_000  # the default of brokers since Kafka 4
 
 MAX_BATCH_BYTES = 1 << 20
@@ -80,9 +87,10 @@ def permission_findings(topics: Topics, config: Config) -> Iterator[Finding]:
         elif one.error == 0 and not one.settings:
             text = f"topic {one.name} cannot be checked: permission DESCRIBE_CONFIGS is missing"
             yield Finding(one.where, text, fatal=False)
-        if one.error == 0 and role == "changelog" and trims and "DELETE" not in one.allowed:
+        uses = {"changelog": "state.shared = true uses" if trims else "", "routed": "tasks use"}
+        if one.error == 0 and uses.get(role) and "DELETE" not in one.allowed:
             text = (
-                f"permission DELETE on topic {one.name} is missing, which state.shared = true uses "
+                f"permission DELETE on topic {one.name} is missing, which {uses[role]} "
                 "to trim it; without it the topic grows without bound"
             )
             yield Finding(one.where, text, fatal=False)
@@ -90,8 +98,13 @@ def permission_findings(topics: Topics, config: Config) -> Iterator[Finding]:
 
 def _partitions(topics: Topics, config: Config) -> Iterator[Finding]:
     del config
-    first = topics["observations"]
-    for role, why in _COPARTITIONED.items():
+    first, alike = topics["observations"], _COPARTITIONED
+    if "routed" in topics:
+        first, alike = topics["routed"], _OF_TASKS
+        if first.partitions > SLOTS:
+            text = f"topic {first.name} has {first.partitions} partitions; at most {SLOTS} are used"
+            yield Finding(first.where, text)
+    for role, why in alike.items():
         one = topics.get(role)
         if one is None or one.error or first.error or one.partitions == first.partitions:
             continue
@@ -108,31 +121,62 @@ _COPARTITIONED = {
 }
 
 
+_OF_TASKS = {
+    "changelog": (
+        "each partition of it has its state in the changelog partition of the same number; "
+        "recreate the one that is empty"
+    ),
+}
+
+
 def changelog_findings(topics: Topics, config: Config) -> Iterator[Finding]:
     """Find settings of the changelog that can lose state."""
     del config
-    one = topics["changelog"]
+    yield from _losing(topics["changelog"], CHANGELOG, MAX_BATCH_BYTES, "state")
+
+
+def routed_findings(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Find settings of the routed topic that can lose records, or refuse one of an input."""
+    del config
+    if "routed" in topics:
+        least = largest_routed(topics)
+        yield from _losing(topics["routed"], ROUTED, least, "records")
+
+
+def largest_routed(topics: Topics) -> int:
+    """Return the bytes of the largest record of the inputs, with its origin."""
+    sizes = [int(one.settings.get(_LARGEST, 0)) for one in _inputs(topics)]
+    return max([MAX_BATCH_BYTES, *sizes]) + _ORIGIN_BYTES
+
+
+def _losing(one: Topic, required: Mapping[str, str], largest: int, what: str) -> Iterator[Finding]:
+    """Find settings of a topic that can lose state or records, or refuse the largest record."""
     if not one.settings:
         return
-    wrong = {key: value for key, value in CHANGELOG.items() if one.settings.get(key) != value}
-    if int(one.settings["max.message.bytes"]) < MAX_BATCH_BYTES:
-        wrong["max.message.bytes"] = str(MAX_BATCH_BYTES)
+    wrong = {key: value for key, value in required.items() if one.settings.get(key) != value}
+    if int(one.settings[_LARGEST]) < largest:
+        wrong[_LARGEST] = str(largest)
     if wrong:
         now = ", ".join(f"{key}={one.settings.get(key)}" for key in wrong)
         fix = ",".join(f"{key}={value}" for key, value in wrong.items())
         refused = "compact" in one.settings["cleanup.policy"]
         why = ", and its records are refused, as they have no keys" if refused else ""
         text = (
-            f"topic {one.name} has {now}, with which state can be lost{why}; run: kafka-configs.sh "
-            f"--alter --entity-type topics --entity-name {one.name} --add-config {fix}"
+            f"topic {one.name} has {now}, with which {what} can be lost{why}; run: "
+            f"kafka-configs.sh --alter --entity-type topics --entity-name {one.name} --add-config "
+            f"{fix}"
         )
         yield Finding(one.where, text)
+
+
+def _inputs(topics: Topics) -> list[Topic]:
+    return [topics[role] for role in INPUTS if role in topics]
 
 
 def _retention(topics: Topics, config: Config) -> Iterator[Finding]:
     """Find inputs that delete records which may not have been read."""
     wait = config.settings().label_timeout
-    for one in (topics[role] for role in INPUTS if role in topics):
+    for one in _inputs(topics):
         kept = int(one.settings.get("retention.ms", -1))
         if 0 <= kept < wait:
             text = (
@@ -152,8 +196,8 @@ def _retention(topics: Topics, config: Config) -> Iterator[Finding]:
 def times_findings(topics: Topics, config: Config) -> Iterator[Finding]:
     """Find outputs that would reject the timestamp of a record that an input accepted."""
     del config
-    inputs = [topics[role] for role in INPUTS if role in topics]
-    outputs = [one for role, one in topics.items() if NEEDED[role] == ("WRITE",)]
+    inputs = _inputs(topics)
+    outputs = [one for role, one in topics.items() if role in _KEEPS_TIMES]
     for side in ("before", "after"):
         key = f"message.timestamp.{side}.max.ms"
         accepted = max((int(one.settings[key]) for one in inputs if key in one.settings), default=0)
@@ -170,7 +214,7 @@ def _clocks(topics: Topics, config: Config) -> Iterator[Finding]:
     """Find inputs that accept records of a producer with a clock far ahead."""
     del config
     key = "message.timestamp.after.max.ms"
-    for one in (topics[role] for role in INPUTS if role in topics):
+    for one in _inputs(topics):
         created = one.settings.get("message.timestamp.type") == "CreateTime"
         if created and int(one.settings.get(key, _HOUR)) > _HOUR:
             text = (
@@ -186,6 +230,7 @@ CHECKS: tuple[Callable[[Topics, Config], Iterator[Finding]], ...] = (
     permission_findings,
     _partitions,
     changelog_findings,
+    routed_findings,
     _retention,
     times_findings,
     _clocks,
@@ -208,23 +253,25 @@ def check(
         inputs = {one.where: one for one in topics.values() if one.where.endswith(INPUTS)}
         counts = {one.partitions for one in inputs.values()}
         readable = all("READ" in one.allowed and one.error == 0 for one in inputs.values())
-        if keys and readable and len(counts) == 1:
+        if keys and readable and len(counts) == 1 and kafka.route_by is None:
             names = {where: one.name for where, one in inputs.items()}
             found += copartition_findings(settings, names, counts.pop())
     return found
 
 
-def require_durable_changelog(config: Config, environ: Mapping[str, str] = os.environ) -> None:
-    """Raise a ConfigError if a setting of the changelog topic can lose state.
+def require_durable(config: Config, environ: Mapping[str, str] = os.environ) -> int:
+    """Raise a ConfigError if a setting of the changelog or of the routed topic can lose records.
 
-    A topic that does not exist, or has settings that we may not see, passes.
+    A topic that does not exist, or has settings that we may not see, passes. Returns the bytes of
+    the largest record that a router may have to write.
     """
     kafka = kafka_section(config)
     with open_admin(client_settings(kafka, environ)) as admin:
-        topics = describe_topics(admin, kafka, ["changelog"])
-        found = [*changelog_findings(topics, config)]
+        topics = describe_topics(admin, kafka, ["changelog", "routed", *INPUTS])
+        found = [*changelog_findings(topics, config), *routed_findings(topics, config)]
     if found:
         raise ConfigError([*map(str, found)])
+    return largest_routed(topics)
 
 
 def identity_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - untyped
@@ -233,15 +280,17 @@ def identity_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # 
 
     from abers_connectors.kafka.client_errors import retried  # noqa: PLC0415 - it needs the extra
 
-    for where, what, name, ask in (
-        ("kafka.application_id", "READ on group", kafka.application_id, admin.describe_groups),
-        (
-            "kafka.group_instance_id",
-            "WRITE on transactional id",
-            f"{kafka.application_id}-{kafka.group_instance_id}",
-            admin.describe_transactions,
-        ),
-    ):
+    group, process = kafka.application_id, kafka.group_instance_id
+    names = {"kafka.application_id": [group], "kafka.group_instance_id": [f"{group}-{process}"]}
+    if kafka.route_by is not None:
+        for many in names.values():
+            many.append(f"{many[0]}-router")
+    asked = {
+        "kafka.application_id": ("READ on group", admin.describe_groups),
+        "kafka.group_instance_id": ("WRITE on transactional id", admin.describe_transactions),
+    }
+    for where, name in ((where, name) for where, many in names.items() for name in many):
+        what, ask = asked[where]
         try:
             retried(partial(ask, [name]), TIMEOUT)
         except errors.AuthorizationError:

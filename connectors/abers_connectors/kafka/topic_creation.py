@@ -9,16 +9,24 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from abers.exceptions import ConfigError
+import msgspec
+
+from abers.exceptions import ConfigError, StateError
 from abers_connectors.kafka.connection import open_admin
 from abers_connectors.kafka.settings import client_settings
-from abers_connectors.kafka.topic_checks import CHECKS, existence_findings, identity_findings
+from abers_connectors.kafka.topic_checks import (
+    CHECKS,
+    existence_findings,
+    identity_findings,
+    largest_routed,
+)
 from abers_connectors.kafka.topics import (
     CHANGELOG,
     INPUTS,
     NEEDED,
     NO_TOPIC,
     NOT_AUTHORIZED,
+    ROUTED,
     describe_topics,
 )
 from abers_connectors.runtime.application import kafka_section
@@ -29,8 +37,9 @@ if TYPE_CHECKING:
     from abers_connectors.config.model import Config
     from abers_connectors.kafka.topics import Topic
 
-__all__ = ["create_topics", "create_topics_if"]
+__all__ = ["create_generation", "create_topics", "create_topics_if"]
 
+_TASKS = 16  # partitions of the topic of routers: with many more, a commit takes long
 _EXISTS = 36  # error code of Kafka's protocol
 
 
@@ -38,7 +47,8 @@ def create_topics(config: Config, environ: Mapping[str, str] = os.environ) -> li
     """Create the topics of a configuration that do not exist, and return their names.
 
     New topics get as many partitions as an existing input. Without one, `kafka.partitions` sets
-    the number, and without that the brokers do. Raises a ConfigError if the brokers reject a topic.
+    the number, and without that the brokers do. The topic of routers and the changelog have equally
+    many, by default 16. Raises a ConfigError if the brokers reject a topic.
     """
     kafka = kafka_section(config)
     with open_admin(client_settings(kafka, environ)) as admin:
@@ -54,7 +64,7 @@ def create_topics_if(
 
     Raises a ConfigError, and creates nothing, if an existing topic has a mistake, a permission is
     missing, or the brokers would reject a new topic. Last before the creation, `accept` is called
-    with the number of partitions that the inputs will have (0 if the brokers do not report it).
+    with the number of partitions that tasks will read (0 if the brokers do not report it).
     `accept` raises to prevent the creation.
     """
     kafka = kafka_section(config)
@@ -67,8 +77,27 @@ def create_topics_if(
         findings += identity_findings(admin, kafka)
         if fatal := [str(finding) for finding in findings if finding.fatal]:
             raise ConfigError(fatal)
-        accept(planned["observations"].partitions)
+        accept(planned["routed" if "routed" in planned else "observations"].partitions)
         return _create(admin, topics, config)
+
+
+def create_generation(
+    config: Config, partitions: int, environ: Mapping[str, str] = os.environ
+) -> None:
+    """Create the topic of routers and the changelog of a configuration, with so many partitions.
+
+    Raises a ConfigError if the brokers reject one, and a StateError if one exists.
+    """
+    kafka = msgspec.structs.replace(kafka_section(config), partitions=partitions)
+    with open_admin(client_settings(kafka, environ)) as admin:
+        topics = describe_topics(admin, kafka, (*INPUTS, "routed", "changelog"))
+        created = _create(admin, topics, msgspec.structs.replace(config, kafka=kafka))
+    if {*created} != {kafka.routed, kafka.changelog}:
+        msg = (
+            f"another command has made topics {kafka.routed} and {kafka.changelog} meanwhile; let "
+            "it end, then repeat"
+        )
+        raise StateError(msg)
 
 
 def _planned(admin: Any, topics: Mapping[str, Topic], config: Config) -> dict[str, Topic]:  # noqa: ANN401 - untyped
@@ -128,8 +157,14 @@ def _missing(topics: Mapping[str, Topic], config: Config) -> dict[str, dict[str,
         "num_partitions": existing[0] if existing else kafka.partitions or -1,
         "replication_factor": kafka.replication_factor,
     }
+    own: dict[str, dict[str, Any]] = {"changelog": {"configs": CHANGELOG}}
+    if "routed" in topics:
+        tasks = topics["routed"].partitions or topics["changelog"].partitions
+        number = {"num_partitions": tasks or kafka.partitions or _TASKS}
+        routed = ROUTED | {"max.message.bytes": str(largest_routed(topics))}
+        own = {"changelog": number | own["changelog"], "routed": number | {"configs": routed}}
     return {
-        one.name: options | {"configs": CHANGELOG if role == "changelog" else {}}
+        one.name: options | {"configs": {}} | own.get(role, {})
         for role, one in topics.items()
         if one.error == NO_TOPIC
     }

@@ -27,6 +27,7 @@ from abers_connectors.dashboard.finished_replay import FinishedReplay, observed
 from abers_connectors.dashboard.stream_pages import ReplayPage
 from abers_connectors.files import aliases
 from abers_connectors.files.formats import STANDARD
+from abers_connectors.kafka.generations import generation_in_use
 from abers_connectors.kafka.replay_target import FileTarget, TopicTarget, require_unused
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
@@ -34,6 +35,7 @@ from abers_connectors.replay.options import given, keys_of
 from abers_connectors.replay.pace import Pace, parse_speed
 from abers_connectors.replay.run import DeadLetterLimit
 from abers_connectors.replay.summary import Summary, summarize
+from abers_connectors.runtime.application import kafka_section
 from abers_connectors.runtime.checkpoint import Checkpoint, initial_state_scope
 from abers_connectors.runtime.reprocessor import ChangelogReplayer, InputReprocessor
 from abers_connectors.runtime.serializer import Serializer
@@ -209,6 +211,15 @@ def _reprocessor(
         msg = "--until is not after --since, so nothing is left; give a later time"
         raise ParameterError(msg)
     from_changelog = options.from_ == CHANGELOG
+    if from_changelog:
+        in_use = generation_in_use(config)
+        kafka = kafka_section(in_use.config)
+    elif kafka.route_by is not None:
+        msg = (
+            "a replay does not route the records of the inputs by their models, as "
+            "kafka.route_by says; replay what the tasks have taken, by --from changelog"
+        )
+        raise ParameterError(msg)
     inputs = [options.from_ or kafka.observations, *([kafka.labels] if kafka.labels else [])]
     history = TopicHistory(
         [kafka.changelog] if from_changelog else inputs,
@@ -219,8 +230,8 @@ def _reprocessor(
     ranges = history.ranges(since, until)
     if from_changelog:
         path = config.state.path
-        snapshots = None if path is None else SnapshotStore(path, kafka.application_id)
-        return ChangelogReplayer(config, history, ranges, snapshots)
+        snapshots = None if path is None else SnapshotStore(path, in_use.application.state_id)
+        return ChangelogReplayer(in_use.application, history, ranges, snapshots)
     if pace is None:
         return InputReprocessor(config, history, ranges)
     return InputReprocessor(config, history, ranges, pace.due)

@@ -24,6 +24,7 @@ from abers_connectors.kafka.topic_checks import (
     changelog_findings,
     existence_findings,
     permission_findings,
+    routed_findings,
     times_findings,
 )
 from abers_connectors.kafka.topics import NEEDED, NO_TOPIC, NOT_AUTHORIZED, describe_topics
@@ -47,7 +48,7 @@ _STUCK = 10.0  # seconds after which a process that must end is ended
 _MISSING = 10.0  # seconds after which a topic is gone: a broker that starts may not know it yet
 _PATIENCE = 3.0  # seconds for an answer that explains an error
 _CONNECT_TIMEOUT = 5_000  # ms
-_WITH_STATE = ("observations", "labels", "changelog")
+_WITH_STATE = ("observations", "labels", "routed", "changelog")
 _GONE = (NO_TOPIC, NOT_AUTHORIZED)
 _LOST = "records that it lost meanwhile need `abers state rebuild CONFIG --from-inputs`"
 
@@ -164,9 +165,13 @@ class TopicWatch:
         self._gone = {role: self._gone.get(role, now) for role in gone}
         if lines := [*self._missing(now - _MISSING)]:
             raise ConfigError(lines)
-        counts = {one.name: one.partitions for one in self._stateful()}
+        of_tasks = {*self._application.inputs, self._application.changelog}
+        counts = {one.name: one.partitions for one in self._stateful() if one.name in of_tasks}
         require_partitions(self._application, counts, self._partitions)
-        if found := [*changelog_findings(self._now, self._config)]:
+        if found := [
+            *changelog_findings(self._now, self._config),
+            *routed_findings(self._now, self._config),
+        ]:
             raise ConfigError([f"{one}; {_LOST}" for one in found])
 
     def _missing(self, by: float) -> Iterator[str]:
@@ -188,7 +193,8 @@ class TopicWatch:
                 raise StateError(msg)
 
     def _stateful(self) -> list[Topic]:
-        used = {*self._application.inputs, self._application.changelog}
+        application = self._application
+        used = {*application.inputs, *application.sources, application.changelog}
         topics = (self._now[role] for role in _WITH_STATE if role in self._now)
         return [one for one in topics if one.name in used and one.error == 0]
 

@@ -15,6 +15,7 @@ __all__ = [
     "NEEDED",
     "NOT_AUTHORIZED",
     "NO_TOPIC",
+    "ROUTED",
     "Finding",
     "Topic",
     "describe_topics",
@@ -29,10 +30,19 @@ CHANGELOG = {
 }
 """Required settings of the changelog; with others, parts of the state can be lost."""
 
+ROUTED = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "message.timestamp.type": "CreateTime",
+}
+"""Required settings of the topic to which routers write; with others, records can be lost."""
+
 INPUTS = ("observations", "labels")
 NEEDED = {
     **dict.fromkeys(INPUTS, ("READ",)),
     **dict.fromkeys(("predictions", "outcomes", "dead_letters", "alerts"), ("WRITE",)),
+    "routed": ("READ", "WRITE"),
     "changelog": ("READ", "WRITE"),
 }
 """Required permissions on a topic, by its key in the configuration."""
@@ -84,7 +94,8 @@ def topic_configs(admin: Any, topics: Iterable[str]) -> dict[str, dict[str, Any]
 
 def describe_topics(admin: Any, kafka: KafkaSection, roles: Iterable[str]) -> dict[str, Topic]:  # noqa: ANN401 - untyped
     """Describe topics, by their keys in the section [kafka]."""
-    names = {role: getattr(kafka, role) for role in roles if getattr(kafka, role) is not None}
+    used = [role for role in roles if role != "routed" or kafka.route_by is not None]
+    names = {role: getattr(kafka, role) for role in used if getattr(kafka, role) is not None}
     found = {one["name"]: one for one in admin.describe_topics([*names.values()])}
     configs = topic_configs(admin, [name for name, one in found.items() if one["error_code"] == 0])
     return {

@@ -33,6 +33,7 @@ __all__ = [
     "add_partitions",
     "allow_null_headers",
     "cluster_metadata",
+    "committed_offsets",
     "connections",
     "coordinator_known",
     "heartbeats_stopped",
@@ -315,6 +316,11 @@ def heartbeats_stopped(consumer: KafkaConsumer) -> bool:
 def coordinator_known(consumer: KafkaConsumer) -> bool:
     """Return whether the client knows a coordinator of its group."""
     return not consumer._coordinator.coordinator_unknown()
+
+
+def committed_offsets(consumer: KafkaConsumer, partitions: Sequence[TopicPartition]) -> Any:  # noqa: ANN401 - has no types
+    """Return what the group committed of several partitions; the client has a call for one."""
+    return consumer._coordinator.fetch_committed_offsets(partitions)
 
 
 def topic_id(consumer: KafkaConsumer, topic: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import TopicPartition as ClientPartition
 
-from abers_connectors.runtime.transport import TopicPartition, size_of
+from abers_connectors.runtime.transport import TopicPartition, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -52,13 +52,13 @@ class AssignedPartition:
     def pause(self) -> None:
         """Record that the caller wants no more records."""
         if not self.paused:
-            self.paused, self.held_size = True, sum(map(size_of, self.held))
+            self.paused, self.held_size = True, sum(sizes_of(self.held))
 
     def hold(self, records: Sequence[FetchedRecord]) -> None:
         """Hold records that have arrived."""
         self.held += records
         if self.paused:
-            self.held_size += sum(map(size_of, records))
+            self.held_size += sum(sizes_of(records))
 
     def next_offset(self) -> int | None:
         """Return the offset of the next record for the caller."""

@@ -41,6 +41,9 @@ _POLL_INTERVAL = 300  # seconds without a poll after which the client leaves the
 _MAX_POLLED = 1_000_000  # messages that the client returns at once
 _MAX_HELD = 16 << 20  # bytes of paused partitions beyond which they are no longer fetched
 
+# Added partitions are found within this time, in ms, if a topic grows.
+_GROWTH: dict[str, Any] = {"topic.metadata.refresh.interval.ms": 3_000}
+
 _SETTINGS: dict[str, Any] = {
     "isolation.level": "read_committed",
     # Nothing is committed, and nothing starts anywhere, by itself.
@@ -91,6 +94,7 @@ class LibrdkafkaConsumer:
         instance: str,
         *,
         session_timeout: float,
+        grows: bool = False,
         protocol: str,
         settings: Mapping[str, Any],
         admin_settings: Mapping[str, Any],
@@ -102,7 +106,7 @@ class LibrdkafkaConsumer:
         self._heartbeat = Heartbeat()
         # A process that does not release a partition ends, or is removed, within that time.
         self._assignment = Assignment(
-            len(topics),
+            1 if grows else len(topics),
             incremental=protocol == "consumer",
             patience=watchdog.seconds + session_timeout,
         )
@@ -118,6 +122,7 @@ class LibrdkafkaConsumer:
                     "max.poll.interval.ms": int(1000 * max(session_timeout, _POLL_INTERVAL)),
                     "statistics.interval.ms": heartbeat // 2,
                     "stats_cb": self._heartbeat.take,
+                    **(_GROWTH if grows else {}),
                 },
                 logger=ConnectionWatch(),
             )

@@ -29,7 +29,12 @@ from abers_connectors.librdkafka.client_errors import (
 )
 from abers_connectors.librdkafka.leaders import Leaders
 from abers_connectors.librdkafka.statistics import ConnectionWatch
-from abers_connectors.runtime.transport import RefusedRecordError, TransactionError
+from abers_connectors.runtime.transport import (
+    LARGEST,
+    NO_NOTES,
+    RefusedRecordError,
+    TransactionError,
+)
 from abers_connectors.runtime.watchdog import Limit
 
 if TYPE_CHECKING:
@@ -40,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LibrdkafkaProducer"]
 
-_MAX_RECORD = 1 << 20  # bytes, as kafka-python's
 _REQUEST_TIMEOUT = 10  # seconds after which a broker that does not answer counts as gone
 
 
@@ -58,6 +62,7 @@ class LibrdkafkaProducer:
         group: str,
         timeout: float,
         compression: str,
+        largest: int = LARGEST,
         settings: Mapping[str, Any],
         repair_settings: Mapping[str, Any],
         watchdog: Watchdog,
@@ -70,6 +75,7 @@ class LibrdkafkaProducer:
             group=group,
             timeout=timeout,
             compression=compression,
+            largest=largest,
             settings=repair_settings,
             watchdog=watchdog,
         )
@@ -80,7 +86,7 @@ class LibrdkafkaProducer:
             "socket.timeout.ms": int(1000 * min(timeout, _REQUEST_TIMEOUT)),
             "compression.type": compression,
             "partitioner": "murmur2_random",
-            "message.max.bytes": _MAX_RECORD,
+            "message.max.bytes": largest,
             "batch.size": 1 << 19,
             "linger.ms": 1000,  # a commit sends what is buffered
             "queue.buffering.max.messages": 0,  # the limits of a batch apply
@@ -117,36 +123,37 @@ class LibrdkafkaProducer:
         timestamp: int | None = None,
     ) -> None:
         """Send a record in the open transaction."""
-        self._send(
-            to,
-            value,
-            key,
-            timestamp=_to_client(timestamp),
-            headers=[*headers] if headers else None,
-        )
-
-    def send_tracked(self, to: TopicPartition, value: bytes) -> Callable[[], int]:
-        """Send a value in the open transaction; the result returns its offset after the commit."""
-        offsets: list[int | None] = []
-        self._send(to, value, on_delivery=lambda _, sent: offsets.append(sent.offset()))
-        return lambda: offsets[0]  # type: ignore[return-value] # the commit has succeeded
-
-    def _send(
-        self,
-        to: TopicPartition,
-        value: bytes | None,
-        key: bytes | None = None,
-        **more: Any,  # noqa: ANN401
-    ) -> None:
+        topic, number = to
+        given: Any = [*headers] if headers else None
         try:
-            self._producer.produce(to.topic, value, key, to.partition, **more)
+            self._producer.produce(
+                topic, value, key, number, timestamp=_to_client(timestamp), headers=given
+            )
         except KafkaException:  # a context manager for every record would be slow
             with self._aborting(f"writing to {to}"):
                 raise
 
-    def commit(self, offsets: Mapping[TopicPartition, int], group_metadata: object) -> None:
-        """Commit the transaction together with input offsets."""
-        client = [ClientPartition(*one, offset) for one, offset in offsets.items()]
+    def send_tracked(self, to: TopicPartition, value: bytes) -> Callable[[], int]:
+        """Send a value in the open transaction; the result returns its offset after the commit."""
+        offsets: list[int | None] = []
+
+        def delivered(_: object, sent: Any) -> None:  # noqa: ANN401 - the client's
+            offsets.append(sent.offset())
+
+        with self._aborting(f"writing to {to}"):
+            self._producer.produce(to.topic, value, None, to.partition, on_delivery=delivered)
+        return lambda: offsets[0]  # type: ignore[return-value] # the commit has succeeded
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        group_metadata: object,
+        notes: Mapping[TopicPartition, str] = NO_NOTES,
+    ) -> None:
+        """Commit the transaction together with input offsets, some of them with a text."""
+        client = [
+            ClientPartition(*one, offset, notes.get(one, "")) for one, offset in offsets.items()
+        ]
         with self._aborting("committing"):
             send_offsets = self._producer.send_offsets_to_transaction
             send = partial(send_offsets, client, group_metadata)

@@ -67,13 +67,17 @@ class LabelCache:
         self._last, self._now = self._now, {}
 
     def of(self, names: tuple[str, ...], values: tuple[str, ...]) -> Labels:
-        """Return the labels with these names and values, and the common labels."""
+        """Return the labels with these names and values, and the common labels.
+
+        A label without a value is left out, which means the same to Prometheus.
+        """
         key = (names, values)
         found = self._now.get(key)
         if found is None:
             known = self._last.get(key)
             if known is None:
-                known = Labels(dict(zip(names, values, strict=True)) | self._common)
+                given = {name: one for name, one in zip(names, values, strict=True) if one}
+                known = Labels(given | self._common)
             found = self._now[key] = known
         return found
 

@@ -20,7 +20,7 @@ from abers_connectors.metrics.definitions import METRICS, Definition
 from abers_connectors.metrics.labels import LabelCache
 from abers_connectors.runtime.memory_limit import memory_limit
 from abers_connectors.runtime.model_totals import BINS, PIT_BOUNDS, WIDTH_BOUNDS
-from abers_connectors.runtime.status import INPUTS
+from abers_connectors.runtime.status import INPUTS, ROUTER, TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
     tests = [(model, one.view, one.name) for model, many in view.evidence.items() for one in many]
     return {
         "abers_build": [((), {"version": abers.__version__, "backend": abers.backend()})],
-        "abers_records": _by(counts.records, INPUTS),
+        "abers_records": _staged(view, _by(counts.records, INPUTS), _by(counts.routed, INPUTS)),
         "abers_predictions": [((), counts.written["predictions"])],
         "abers_outcomes": [((), counts.written["outcomes"])],
         "abers_dead_letters": _by(counts.dead),
@@ -84,8 +84,12 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_events": _events(counts.ends),
         "abers_predictions_ended": [((name,), counts.ends[name]) for name in _ENDS],
         "abers_unbalanced_partitions": [((), len(view.unbalanced))],
-        "abers_transactions_committed": [((), counts.commits)],
-        "abers_transactions_aborted": [((), counts.aborts)],
+        "abers_transactions_committed": _staged(
+            view, [((), counts.commits[TASKS])], [((), counts.commits[ROUTER])]
+        ),
+        "abers_transactions_aborted": _staged(
+            view, [((), counts.aborts[TASKS])], [((), counts.aborts[ROUTER])]
+        ),
         "abers_rebalances": [((), counts.assignments)],
         "abers_state_restores": [((), counts.restores)],
         "abers_snapshots": _by(counts.snapshots, _SNAPSHOTS),
@@ -101,9 +105,7 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_event_time_lag_seconds": [
             ((n,), (view.now - clock) / 1000) for n, clock in clocks.items()
         ],
-        "abers_consumer_lag_records": [
-            ((topic, str(n)), lag) for (topic, n), lag in view.lags.items()
-        ],
+        "abers_consumer_lag_records": _staged(view, _lags(view.lags), _lags(view.router_lags)),
         "abers_records_to_replay": [((n,), one.to_replay) for n, one in gauges.items()],
         "abers_snapshot_every_records": (
             [] if view.snapshot_every is None else [((), view.snapshot_every)]
@@ -115,6 +117,18 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_restored_partitions": [((), len(view.restored))],
         "abers_alarm_episodes": (dict.fromkeys(tests, 0) | counts.alarms).items(),
     }
+
+
+def _staged(view: StatusView, tasks: Iterable[Row], router: Iterable[Row]) -> list[Row]:
+    """Return samples with their stage, which is empty if the application has no routers."""
+    if not view.stages:
+        return [(("", *labels), value) for labels, value in tasks]
+    rows = {one: router if one == ROUTER else tasks for one in view.stages}
+    return [((stage, *labels), value) for stage, some in rows.items() for labels, value in some]
+
+
+def _lags(lags: Mapping[tuple[str, int], int]) -> list[Row]:
+    return [((topic, str(number)), lag) for (topic, number), lag in lags.items()]
 
 
 def _events(ends: Mapping[str, int]) -> list[Row]:

@@ -6,6 +6,7 @@ open for long enough. It holds each task's records in the order in which they ar
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 __all__ = ["BatchBuffer", "BatchLimits"]
 
 _POLL = 0.1  # seconds of a poll while nothing is queued
-_QUEUED_BATCHES = 4  # batches that may queue of an input before it is paused
+_TASKS = 4  # that share the records of a batch: the fewer of a task, the more each costs
+_QUEUED_BATCHES = 4  # batches that may queue of one of two inputs before it is paused
 
 
 class BatchLimits(NamedTuple):
     """When a batch closes, and how long one input waits for the other; times in seconds."""
 
-    records: int  # of a full batch
+    records: int  # of a full batch of up to seven tasks; of more in proportion to their number
     bytes: int  # of a full batch
     commit_interval: float  # from the first record of a batch to its end
     max_task_idle: float  # wait for an input that has records, when none arrives
@@ -65,6 +67,8 @@ class BatchBuffer:
         self._tasks: dict[int, _TaskBuffer] = {}
         self._by_partition: dict[tuple[str, int], tuple[_TaskBuffer, int]] = {}
         self._since: float | None = None  # when the open batch got its first record
+        self.until = math.inf
+        """No record of several inputs that is later is put into a batch."""
 
     def clear(self) -> None:
         """Drop all tasks and their records."""
@@ -96,6 +100,17 @@ class BatchBuffer:
                 task.merge.add(which, part)
         self._fill_all()
 
+    def head(self, number: int) -> int | None:
+        """Return the timestamp of the next record that is in no batch; None if it is unknown."""
+        task = self._tasks.get(number)
+        return None if task is None else task.merge.head(self._ended(task))
+
+    def queued(self) -> int:
+        """Return the number of records that are in no batch that was taken."""
+        merges = [task.merge for task in self._tasks.values()]
+        queued = [one.queued(which)[0] for one in merges for which in range(one.inputs)]
+        return sum(queued) + self._open_size()[0]
+
     def poll_timeout(self, *, joined: bool = True) -> float:
         """Return the seconds that the next poll may take; without a group nothing is committed."""
         if not joined:
@@ -112,7 +127,7 @@ class BatchBuffer:
         if self._since is None:
             return False
         records, size = self._open_size()
-        full = records >= self._limits.records or size >= self._limits.bytes
+        full = records >= self._most() or size >= self._limits.bytes
         return full or self._clock() - self._since >= self._limits.commit_interval
 
     def take(self) -> list[tuple[int, MergedRecords]]:
@@ -135,14 +150,18 @@ class BatchBuffer:
         parts = [task.open for task in self._tasks.values()]
         return sum(len(one.records) for one in parts), sum(one.size for one in parts)
 
+    def _most(self) -> int:
+        """Return the records of a full batch, which grow with the tasks."""
+        return self._limits.records * max(1, len(self._tasks) // _TASKS)
+
     def _fill(self, task: _TaskBuffer) -> None:
         """Move the records that can be applied now to the open batch."""
         records, size = self._open_size()
-        max_records, max_bytes = self._limits.records - records, self._limits.bytes - size
+        max_records, max_bytes = self._most() - records, self._limits.bytes - size
         max_records = min(max_records, task.most - len(task.open.records))
         if max_records <= 0 or max_bytes <= 0:
             return
-        merged = task.merge.take(max_records, max_bytes, self._ended(task))
+        merged = task.merge.take(max_records, max_bytes, self._ended(task), self.until)
         if merged.records:
             task.open += merged
             self._since = self._clock() if self._since is None else self._since
@@ -166,9 +185,10 @@ class BatchBuffer:
     def _pause_or_resume(self, task: _TaskBuffer) -> None:
         """Pause an input that is far ahead of the other, and resume it later."""
         limits = self._limits
+        share = _QUEUED_BATCHES / max(1.0, len(task.inputs) / 2)  # of an input, of both or of many
         for which, one in enumerate(task.inputs):
             count, size = task.merge.queued(which)
-            full = count > _QUEUED_BATCHES * limits.records or size > _QUEUED_BATCHES * limits.bytes
+            full = count > share * limits.records or size > share * limits.bytes
             if full and not one.paused:
                 self._consumer.pause(one.partition)
             elif one.paused and not full:

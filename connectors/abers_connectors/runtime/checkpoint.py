@@ -48,6 +48,11 @@ class RecordCounts(msgspec.Struct, frozen=True, array_like=True):
             _sums(self.tombstones, [found[which, True] for which in (0, 1)]),
         )
 
+    def together(self, other: Self) -> Self:
+        """Return the counts of two tasks."""
+        fields = self.__struct_fields__
+        return type(self)(*(_sums(getattr(self, one), getattr(other, one)) for one in fields))
+
     def numbers(self) -> dict[str, int]:
         """Return the sums over both inputs, as `abers.stream.accounts` names them."""
         return {name: sum(getattr(self, name)) for name in self.__struct_fields__}

@@ -91,8 +91,9 @@ class Counters:
     snapshots: Counter[str] = field(default_factory=Counter)  # by result: saved, failed
     webhook: Counter[str] = field(default_factory=Counter)  # by result: sent, failed, dropped
     tombstones: int = 0
-    commits: int = 0  # committed transactions
-    aborts: int = 0  # aborted transactions
+    routed: Counter[str] = field(default_factory=Counter)  # records of routers, by input
+    commits: Counter[str] = field(default_factory=Counter)  # committed transactions, by stage
+    aborts: Counter[str] = field(default_factory=Counter)  # aborted transactions, by stage
     assignments: int = 0  # rebalances
     restores: int = 0  # restored tasks
     commit_seconds: Histogram = field(default_factory=lambda: Histogram.over(*_COMMITS))

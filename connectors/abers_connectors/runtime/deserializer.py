@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from abers.stream import Events
-from abers.stream.cells import BadRecordError, Cells
-from abers.stream.column_types import objects
-from abers.stream.fields import is_of_record, missing
+from abers.stream.cells import BadRecordError
+from abers.stream.fields import missing
 from abers.stream.schema import Reading, Schema
 from abers.stream.schema_columns import UNLABELLED
-from abers_connectors.mapping.bad_record import not_utf8, too_large
+from abers_connectors.mapping.bad_record import too_large
 from abers_connectors.runtime.checkpoint import TOMBSTONE
 from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
+from abers_connectors.runtime.record_columns import RecordColumns, input_columns
+from abers_connectors.runtime.routed_record import RoutedRecord
 from abers_connectors.runtime.transport import BadHeaders
-from abers_connectors.schemas.record_reader import record_reader
-from abers_connectors.schemas.registry_client import SchemaRegistry
 from abers_connectors.schemas.wire_format import HEAD
 
 if TYPE_CHECKING:
@@ -36,11 +35,8 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.model import Config
     from abers_connectors.runtime.transport import Record
-    from abers_connectors.schemas.record_reader import RecordReader
 
 __all__ = ["DecodedBatch", "Deserializer"]
-
-_KEY, _TIMESTAMP, _HEADER = "record:key", "record:timestamp", "record:header:"
 
 _AT_ONCE = 1 << 19  # bytes of records that are decoded together: a byte may take 400 of memory
 
@@ -51,6 +47,15 @@ _NO_KEY = BadRecordError(
     "null-key",
     "the record has no key, which brings a label to the partition of its observation; write "
     "observations and labels with the same key, such as the model",
+)
+_NOT_ROUTED = BadRecordError(
+    "not-routed",
+    "the record has no header abers.origin, so no router of this application wrote it; write it to "
+    "the topic of observations or labels instead",
+)
+_UNREAD = BadRecordError(
+    "model-unread",
+    "the router could not read its model, so it came to the wrong task; write the record again",
 )
 _BAD_HEADERS = BadRecordError(
     "not-utf8",
@@ -90,10 +95,11 @@ class Deserializer:
     """Decodes observations and labels, as the configuration maps their fields.
 
     If the inputs have several `partitions`, a record needs a key, which brings a label to the
-    partition of its observation. `now` is the wall clock in milliseconds, for a service with
-    records that have just arrived: a producer with a wrong clock gives the record the same wrong
-    time as the event. The changelog keeps what was rejected because of it. The password of the
-    schema registry is in the environment.
+    partition of its observation, unless a router does that (`kafka.route_by`). With `routed` the
+    records are those that a router wrote, and all others are dead letters. `now` is the wall clock
+    in milliseconds, for a service with records that have just arrived: a producer with a wrong
+    clock gives the record the same wrong time as the event. The changelog keeps what was rejected
+    because of it. The password of the schema registry is in the environment.
     """
 
     def __init__(
@@ -102,22 +108,17 @@ class Deserializer:
         *,
         partitions: int,
         now: Callable[[], int] | None = None,
+        routed: bool = False,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        reads, section = config.reads(), config.schema_registry
-        registry = None if section is None else SchemaRegistry(section, environ)
-        stop = section is not None and section.on_unavailable == "stop"
-        schemas = (
-            Schema(config.fields(), reads),
-            Schema(config.label_fields(), reads, "labels"),
-        )
-        first, second = (
-            _InputReader(one, record_reader(name, _of_value(one.reads), registry, stop=stop))
-            for one, name in zip(schemas, config.topic_formats, strict=True)
-        )
+        schemas = input_schemas(config)
+        columns = input_columns(config, [one.reads for one in schemas], environ)
+        first, second = map(_InputReader, schemas, columns)
         self._inputs = first, second
         self._limit = config.input.max_record_bytes
-        self._keyed, self._now = partitions > 1, now
+        by_model = config.kafka is not None and config.kafka.route_by is not None
+        self._keyed, self._now = partitions > 1 and not by_model, now
+        self._routed = routed
 
     def prepare(
         self,
@@ -160,6 +161,10 @@ class Deserializer:
                 some = whole if count == len(which) else whole.of(number, which)
                 parts.extend(one.read(some, dead))
         events, order = _in_order(parts)
+        if self._routed and (unread := _unread(records, order)):
+            dead += [_row_of_error(order[at], _UNREAD) for at in unread]
+            events = events.take(np.delete(np.arange(len(order)), unread))
+            order = [row for at, row in enumerate(order) if at not in unread]
         decoded = DecodedBatch(events, order, sorted(dead), tombstones)
         given = [one.timestamp for one in decoded.causes(records)]
         stamps = np.fromiter(given, np.int64, len(given))
@@ -175,6 +180,8 @@ class Deserializer:
         found: dict[int, BadRecordError] = {}
         if self._keyed:
             found = {row: _NO_KEY for row, one in enumerate(records) if one.key is None}
+        if self._routed:
+            found |= {row: _NOT_ROUTED for row, one in enumerate(records) if not _is_routed(one)}
         if BadHeaders in {type(one.headers) for one in records}:
             bad = (row for row, one in enumerate(records) if type(one.headers) is BadHeaders)
             found |= dict.fromkeys(bad, _BAD_HEADERS)
@@ -183,6 +190,16 @@ class Deserializer:
             large = (row for row, size in enumerate(sizes) if size > self._limit)
             found |= {row: too_large(sizes[row], self._limit) for row in large}
         return {row: error for row, error in found.items() if values[row] is not None}
+
+
+def input_schemas(config: Config) -> tuple[Schema, Schema]:
+    """Return the schemas of observations and of labels."""
+    reads = config.reads()
+    return Schema(config.fields(), reads), Schema(config.label_fields(), reads, "labels")
+
+
+def _is_routed(record: Record) -> bool:
+    return isinstance(record, RoutedRecord)
 
 
 class _Records(NamedTuple):
@@ -224,10 +241,9 @@ class _Records(NamedTuple):
 class _InputReader:
     """Decodes the records of one input."""
 
-    def __init__(self, schema: Schema, reader: RecordReader) -> None:
+    def __init__(self, schema: Schema, reader: RecordColumns) -> None:
         self._schema, self._reader = schema, reader
         self.prepare = reader.prepare
-        self._parts = {path: _part(path) for path in sorted(schema.reads) if is_of_record(path)}
 
     def read(
         self, some: _Records, dead: list[_DeadRow]
@@ -272,14 +288,10 @@ class _InputReader:
             return None
 
     def _reading(self, some: _Records) -> Reading:
-        parts = {
-            path: Cells(objects([*map(part, some.records)])) for path, part in self._parts.items()
-        }
-        columns = self._reader.columns(some.values)
         numbers: Sequence[int] = range(len(some.rows))
         if self._schema.numbered:
             numbers = [one.offset for one in some.records]
-        return self._schema.read({**columns, **parts}, numbers)
+        return self._schema.read(self._reader.columns(some.records, some.values), numbers)
 
     def _surely(self, some: _Records, *, again: bool = False) -> Reading:
         """Read one record; raise a BadRecordError if abers fails on it twice."""
@@ -299,36 +311,6 @@ def _size(values: Sequence[Any]) -> int | None:
         return sum(map(len, values))
     except TypeError:
         return None
-
-
-def _of_value(reads: frozenset[str]) -> frozenset[str]:
-    """Return the fields of the value of a record, without those of its metadata."""
-    return frozenset(path for path in reads if not is_of_record(path))
-
-
-def _part(path: str) -> Callable[[Record], Any]:
-    """Return a function that reads a part of a record other than its value."""
-    if path == _TIMESTAMP:
-        return lambda record: record.timestamp if record.timestamp >= 0 else None
-    if path == _KEY:
-        return lambda record: _text(record.key, "key")
-    name = path.removeprefix(_HEADER)
-
-    def header(record: Record) -> str | None:
-        found = None
-        for key, value in record.headers:  # the last counts, as in Kafka's own clients
-            if key == name:
-                found = value
-        return _text(found, f"header {name}")
-
-    return header
-
-
-def _text(raw: bytes | None, what: str) -> str | None:
-    try:
-        return None if raw is None else raw.decode()
-    except UnicodeDecodeError as error:
-        raise not_utf8(error, f" of the {what}") from None
 
 
 def _in_order(parts: Sequence[tuple[NDArray[np.int64], Events]]) -> tuple[Events, Sequence[int]]:
@@ -351,6 +333,15 @@ def _recorded(events: Events, stamps: NDArray[np.int64]) -> Events:
     if not known.any():
         return events
     return replace(events, recorded=np.where(known, stamps.astype(object), None))
+
+
+def _unread(records: Sequence[Record], rows: Sequence[int]) -> list[int]:
+    """Return the places of rows that a task can read and the router could not."""
+    return [
+        at
+        for at, row in enumerate(rows)
+        if isinstance(one := records[row], RoutedRecord) and one.unread
+    ]
 
 
 def _row_of_error(row: int, error: BadRecordError) -> _DeadRow:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.transport import Reader, TopicPartition
 
-__all__ = ["InitialState"]
+__all__ = ["InitialState", "starting_offset"]
 
 
 class InitialState:
@@ -50,7 +50,8 @@ class InitialState:
         if self._initial is not None:
             count = self._reader.partition_count(self._application.inputs[0])
             return self._from_initial(partition, count, self._initial)
-        offsets = [self._offset(one) for one in self._application.input_partitions(partition)]
+        inputs = self._application.input_partitions(partition)
+        offsets = [starting_offset(self._reader, self._start, one) for one in inputs]
         first, second = [*offsets, NO_OFFSET][:2]
         return StreamTask.empty(self._application, partition, (first, second))
 
@@ -110,7 +111,7 @@ class InitialState:
                     f"has {count}; replay topics with as many"
                 )
                 raise StateError(msg)
-            checkpoint = msgspec.structs.replace(found, application_id=app.id, batch=0)
+            checkpoint = msgspec.structs.replace(found, application_id=app.state_id, batch=0)
             return StreamTask(processor, checkpoint)
         if unread:
             msg = f"the initial state: {unread[0]}; check that it can be read, and start again"
@@ -121,11 +122,15 @@ class InitialState:
         )
         raise StateError(msg)
 
-    def _offset(self, partition: TopicPartition) -> int:
-        if self._start == "earliest":
-            return self._reader.offset_range(partition).start
-        if self._start != "latest":
-            found = self._reader.offset_for_time(partition, self._start)
-            if found is not None:
-                return found
-        return self._reader.last_stable_offset(partition)
+
+def starting_offset(
+    reader: Reader, start: Literal["earliest", "latest"] | int, partition: TopicPartition
+) -> int:
+    """Return where an application begins that never ran, by `kafka.starting_offset`."""
+    if start == "earliest":
+        return reader.offset_range(partition).start
+    if start != "latest":
+        found = reader.offset_for_time(partition, start)
+        if found is not None:
+            return found
+    return reader.last_stable_offset(partition)

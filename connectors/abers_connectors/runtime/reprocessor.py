@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abers.exceptions import StateError
 from abers.stream import Processor
-from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.changelog import Assembler
 from abers_connectors.runtime.checkpoint import NO_OFFSET, RecordCounts
 from abers_connectors.runtime.deserializer import DecodedBatch, Deserializer
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from abers.stream import Outputs
     from abers_connectors.config.model import Config
+    from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.transport import OffsetRange, Record
 
 __all__ = [
@@ -242,12 +242,12 @@ class ChangelogReplayer(Reprocessor):
 
     def __init__(
         self,
-        config: Config,
+        application: Application,
         history: History,
         ranges: Mapping[TopicPartition, OffsetRange],
         snapshots: SnapshotStore | None,
     ) -> None:
-        self._application = Application.of(config)._replace(outcomes=False)
+        self._application = application._replace(outcomes=False)
         self._starts = {one: part.start for one, part in ranges.items()}
         self._topic = next(iter(ranges)).topic
         self._whole = history.ranges()

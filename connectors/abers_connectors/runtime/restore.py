@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.changelog import ChangelogRecord
+    from abers_connectors.runtime.checkpoint import Checkpoint
     from abers_connectors.runtime.transport import OffsetRange, Reader, Record, TopicPartition
 
 __all__ = ["REBUILD", "CheckedSnapshot", "RestoredTask", "Restorer"]
@@ -92,8 +93,7 @@ class Restorer:
             unread.append(sentence)
             self._warn(sentence)
 
-        inputs = self._application.inputs
-        topics = _Topics(self._reader.topic_ids(inputs), self._reader.partition_count(inputs[0]))
+        topics = self._topics()
         try:
             restored = self._restored(partition, kept, topics, tick, failed)
         except _OperatorError:
@@ -108,6 +108,17 @@ class Restorer:
             raise BrokerError(msg) from error
         restored.task.identify(*topics)
         return restored
+
+    def require_current(self, checkpoint: Checkpoint) -> None:
+        """Raise a StateError if a state is not at the committed offsets of the inputs."""
+        inputs, topics = self._application.input_partitions(checkpoint.partition), self._topics()
+        self._require_topics(checkpoint, topics.ids)
+        self._require_partitions(checkpoint.partitions, topics)
+        self._require_offsets(checkpoint, [self._reader.committed(one) for one in inputs])
+
+    def _topics(self) -> _Topics:
+        inputs = self._application.inputs
+        return _Topics(self._reader.topic_ids(inputs), self._reader.partition_count(inputs[0]))
 
     def _restored(
         self,
@@ -129,14 +140,14 @@ class Restorer:
             if offsets.start > 0 or offsets.end == 0:
                 raise _lost(log, offsets, committed)
             task = StreamTask.empty(self._application, partition)
-        self._require_topics(task, topics.ids)
+        self._require_topics(task.checkpoint, topics.ids)
         self._apply_changelog(task, offsets.end, tick)
         if task.checkpoint.batch == 0:  # transactions were begun, and none was committed
             if set(committed) == {None}:
                 return self._created(partition, topics)
             raise _lost(log, offsets, committed)
         self._require_partitions(task.checkpoint.partitions, topics)
-        self._require_offsets(task, committed)
+        self._require_offsets(task.checkpoint, committed)
         return RestoredTask(task, uncommitted=self._skip_gap(task))
 
     def _created(self, partition: int, topics: _Topics) -> RestoredTask:
@@ -237,9 +248,9 @@ class Restorer:
             if changes:
                 task.changelog_written(changes[-1][0] + 1)
 
-    def _require_topics(self, task: StreamTask, topics: tuple[str, ...]) -> None:
+    def _require_topics(self, checkpoint: Checkpoint, topics: tuple[str, ...]) -> None:
         """Raise a StateError if an input is not the topic that the state has read."""
-        before = task.checkpoint.topic_ids
+        before = checkpoint.topic_ids
         # A state may know none, or those of more or fewer inputs.
         for name, old, new in zip(self._application.inputs, before, topics, strict=False):
             if old and new and old != new:
@@ -250,14 +261,14 @@ class Restorer:
                 )
                 raise _OperatorError(msg)
 
-    def _require_offsets(self, task: StreamTask, committed: Sequence[int | None]) -> None:
+    def _require_offsets(self, checkpoint: Checkpoint, committed: Sequence[int | None]) -> None:
         """Raise a StateError if the state is not at the committed offsets.
 
         If they are gone (brokers delete the offsets of a group that has had no members
         for some days), the changelog decides.
         """
-        inputs = self._application.input_partitions(task.checkpoint.partition)
-        offsets = task.checkpoint.next_offsets[: len(committed)]
+        inputs = self._application.input_partitions(checkpoint.partition)
+        offsets = checkpoint.next_offsets[: len(committed)]
         if set(committed) == {None}:
             names = ", ".join(one.at(offset) for one, offset in zip(inputs, offsets, strict=True))
             self._warn(

@@ -10,7 +10,7 @@ import time
 from copy import copy
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -23,15 +23,19 @@ from abers_connectors.runtime.named_models import OTHERS, NamedModels
 from abers_connectors.runtime.state_size import state_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from abers.monitoring import Evidence, Number, TaskMonitor
     from abers.monitoring.answers import Sums
     from abers_connectors.runtime.task import BatchResult, StreamTask
 
-__all__ = ["INPUTS", "Status", "StatusView"]
+__all__ = ["INPUTS", "ROUTER", "TASKS", "Seat", "Stage", "Status", "StatusView"]
 
 _DEAD = "dead:"
+Stage: TypeAlias = Literal["router", "tasks"]
+ROUTER: Stage = "router"
+TASKS: Stage = "tasks"
+"""The stages of an application with a router; one without has only tasks."""
 INPUTS = ("observations", "labels")
 """The inputs of an application, by their numbers in the changelog."""
 
@@ -40,13 +44,29 @@ _MAX_MODELS = 100  # as by http.max_models
 _STRONGEST = 10  # models without counts of their own that have evidence in metrics
 
 
+@dataclass
+class Seat:
+    """The place of a stage of the process in its consumer group."""
+
+    joined: bool = False  # as far as the loop knows
+    last_heartbeat: float = -math.inf  # when the brokers last answered for the group, by the clock
+
+    def kept(self, now: float, session_timeout: float) -> bool:
+        """Return whether the stage is in its group.
+
+        If the loop hangs in a call, only the time shows that the membership has expired.
+        """
+        return self.joined and now - self.last_heartbeat <= session_timeout
+
+
 @dataclass(frozen=True)
 class StatusView:
     """The status at one moment."""
 
     alive: bool  # the loop makes progress
     ready: bool  # all assigned tasks run
-    joined: bool  # the process is in its consumer group
+    joined: bool  # the process is in its consumer groups
+    stages: Collection[Stage]  # of the process; none if the application has no routers
     assigned: list[int]  # partitions
     restored: list[int]  # partitions with tasks that are restored
     hints: list[str]  # warnings for the operator, a sentence each
@@ -56,6 +76,7 @@ class StatusView:
     sizes: dict[int, int]  # estimated bytes of memory of each state, by partition
     largest: Sequence[LargeModel]  # models with the most predictions of late
     lags: dict[tuple[str, int], int]  # records behind, by topic and partition
+    router_lags: Mapping[tuple[str, int], int]  # the same of what routers read
     # By model, see `Status.update_evidence`: of each test the strongest segment,
     evidence: Mapping[str, Sequence[Evidence]]
     numbers: Mapping[str, Sequence[Number]]  # and of other monitors the numbers over all segments
@@ -80,7 +101,8 @@ class Status:
     `session_timeout` seconds without a heartbeat the brokers reassign the partitions. The first
     `max_models` models have counts of their own, see `NamedModels`. `on_progress` is called
     whenever the loop makes progress, with what it does next. `clock` is monotonic. `application`
-    and `process` are `kafka.application_id` and `kafka.group_instance_id`.
+    and `process` are `kafka.application_id` and `kafka.group_instance_id`, and `stages` are those
+    that run in the process.
     """
 
     def __init__(  # noqa: PLR0913 - each is independent
@@ -92,16 +114,17 @@ class Status:
         max_models: int = _MAX_MODELS,
         application: str = "abers",
         process: str = "0",
+        stages: Collection[Stage] = (TASKS,),
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.application, self.process = application, process
         self.input_partitions: int | None = None
         """Partitions of each input, of all processes together; None while unknown."""
-        self.joined = False
-        """Whether the process is in its group, as far as the loop knows."""
-        self.last_heartbeat = -math.inf
-        """When the brokers last answered for the group, by the clock."""
+        self.routes = False
+        """Whether the application has routers, in this process or others."""
+        self.seats = {stage: Seat() for stage in stages}
+        """The place of each stage of the process in its group."""
         self.not_ready_reason: str | None = None
         """Why the service is not ready although it is in its group; a sentence."""
         self.snapshot_every: int | None = None
@@ -126,6 +149,7 @@ class Status:
         self._sizes: dict[int, int] = {}
         self._large, self._largest = LargestModels(clock), list[LargeModel]()
         self._lags: dict[tuple[str, int], int] = {}
+        self._router_lags: Mapping[tuple[str, int], int] = {}
         self._evidence: Mapping[str, Sequence[Evidence]] = {}
         self._numbers: Mapping[str, Sequence[Number]] = {}
         self._answer_sums: Mapping[str, Sequence[Sums]] = {}
@@ -211,16 +235,16 @@ class Status:
         gauges = TaskGauges(pending, early, clock, to_replay, task.accounts)
         self._gauges[task.checkpoint.partition] = gauges
 
-    def transaction_committed(self, seconds: float) -> None:
-        """Count a committed transaction, and its duration."""
+    def transaction_committed(self, seconds: float, stage: Stage = TASKS) -> None:
+        """Count a committed transaction of a stage, and its duration."""
         with self._lock:
-            self._counts.commits += 1
+            self._counts.commits[stage] += 1
             self._counts.commit_seconds.add(seconds)
 
-    def transaction_aborted(self, why: str) -> None:
-        """Count an aborted transaction."""
+    def transaction_aborted(self, why: str, stage: Stage = TASKS) -> None:
+        """Count an aborted transaction of a stage."""
         with self._lock:
-            self._counts.aborts += 1
+            self._counts.aborts[stage] += 1
             self._last_abort = [f"the last aborted transaction: {why}"]
 
     def snapshot_finished(self, *, saved: bool) -> None:
@@ -237,6 +261,16 @@ class Status:
         """Update the lags of some partitions."""
         with self._lock:
             self._lags.update(lags)
+
+    def routed(self, inputs: Sequence[int]) -> None:
+        """Count records that a router has committed, by their inputs."""
+        with self._lock:
+            for which, name in enumerate(INPUTS):
+                self._counts.routed[name] += inputs.count(which)
+
+    def update_router_lags(self, lags: Mapping[tuple[str, int], int]) -> None:
+        """Replace the lags of the partitions that a router reads."""
+        self._router_lags = lags
 
     def update_evidence(self, tasks: Sequence[StreamTask]) -> None:
         """Update sizes, the index of all models, and what is known of some, between two batches.
@@ -314,12 +348,12 @@ class Status:
             found = {n: accounts.unbalanced(one.accounts) for n, one in self._gauges.items()}
             unbalanced = {n: sentences for n, sentences in found.items() if sentences}
             wrong = [f"partition {n}: {one}" for n, many in unbalanced.items() for one in many]
-            # If the loop hangs in a call, only the time shows that the membership has expired.
-            joined = self.joined and now - self.last_heartbeat <= self.session_timeout
+            joined = all(one.kept(now, self.session_timeout) for one in self.seats.values())
             return StatusView(
                 self.alive,
                 joined and self._assigned <= self._restored and reason is None,
                 joined,
+                [*self.seats] if self.routes else [],
                 sorted(self._assigned),
                 sorted(self._restored),
                 [
@@ -332,6 +366,7 @@ class Status:
                 self._sizes,
                 self._largest,
                 dict(self._lags),
+                self._router_lags,
                 self._evidence,
                 self._numbers,
                 self._answer_sums,

@@ -60,7 +60,7 @@ class StreamTask:
         next_offsets: tuple[int, int] = (NO_OFFSET, NO_OFFSET),
     ) -> StreamTask:
         """Return the task of a partition without state."""
-        checkpoint = Checkpoint(application.id, partition, 0, 0, next_offsets)
+        checkpoint = Checkpoint(application.state_id, partition, 0, 0, next_offsets)
         return cls(application.new_processor(), checkpoint)
 
     @classmethod
@@ -68,7 +68,7 @@ class StreamTask:
         cls, application: Application, blob: bytes, partition: int, changelog_offset: int
     ) -> StreamTask:
         """Load a snapshot; raises a StateError if it cannot be used."""
-        identity = (application.id, partition, changelog_offset)
+        identity = (application.state_id, partition, changelog_offset)
         processor = application.restore_processor(blob, snapshot_scope(*identity))
         return cls(processor, Checkpoint.from_position(processor.position).require(*identity))
 
@@ -94,7 +94,7 @@ class StreamTask:
             self.checkpoint.batch,
             self._offsets_after(merged),
             bytes(merged.inputs),
-            np.array([one.offset for one in merged.records], "<i8").tobytes(),
+            np.array(_read_at(merged), "<i8").tobytes(),
             decoded.no_events(),
             entry,
             self.checkpoint.partitions,
@@ -146,6 +146,8 @@ class StreamTask:
         self.checkpoint = msgspec.structs.replace(self.checkpoint, changelog_offset=next_offset)
 
     def _offsets_after(self, merged: MergedRecords) -> tuple[int, int]:
+        if merged.read_at is not None:
+            return merged.read_at[-1] + 1, NO_OFFSET
         offsets = list(self.checkpoint.next_offsets)
         for which in {*merged.inputs}:
             last = len(merged.inputs) - 1 - merged.inputs[::-1].index(which)
@@ -162,3 +164,8 @@ class StreamTask:
             partitions=record.partitions or self.checkpoint.partitions,
             counts=self.checkpoint.counts.plus(record.inputs, record.dead),
         )
+
+
+def _read_at(merged: MergedRecords) -> Sequence[int]:
+    """Return the offsets of records in the topics that the task reads."""
+    return [one.offset for one in merged.records] if merged.read_at is None else merged.read_at

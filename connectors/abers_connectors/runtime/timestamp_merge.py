@@ -1,15 +1,21 @@
-"""Merge of a task's two inputs by the timestamps of their records.
+"""Merge of the records of several inputs by their timestamps.
 
-The earlier of the next two records is applied first, and of two records of the same time the label.
-So nothing is applied before the next record of both inputs is known. An input without a next
-record is skipped only when it is known to have ended, or when waiting for it took long enough.
+The earliest of the next records is applied first, and of two records of the same time that of the
+later input: a label before an observation. So nothing is applied before the next record of each
+input is known. An input without a next record is skipped only when it is known to have ended, or
+when waiting for it took long enough.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers_connectors.runtime.transport import size_of
+import numpy as np
+
+from abers_connectors.runtime.transport import sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +34,7 @@ class MergedRecords(NamedTuple):
     records: list[Record]
     inputs: list[int]  # input of each record
     size: int = 0  # as by `transport.size_of`
+    read_at: Sequence[int] | None = None  # offsets in the routed topic, of records from there
 
     def __add__(self, more: MergedRecords) -> MergedRecords:  # type: ignore[override]
         """Append other records."""
@@ -37,7 +44,7 @@ class MergedRecords(NamedTuple):
 
 
 class TimestampMerge:
-    """Records of a task's one or two inputs that were read and not yet applied.
+    """Records of several inputs that were read and not yet applied.
 
     Examples
     --------
@@ -56,58 +63,82 @@ class TimestampMerge:
     """
 
     def __init__(self, inputs: int) -> None:
+        self.inputs = inputs
         self._queues: list[list[Record]] = [[] for _ in range(inputs)]
         self._sizes: list[list[int]] = [[] for _ in range(inputs)]
+        self._times: list[list[int]] = [[] for _ in range(inputs)]
+        self._total = [0] * inputs  # of the sizes
 
     def add(self, which: int, records: Sequence[Record]) -> None:
         """Add records of an input."""
         self._queues[which] += records
-        self._sizes[which] += map(size_of, records)
+        sizes = sizes_of(records)
+        self._sizes[which] += sizes
+        self._total[which] += sum(sizes)
+        self._times[which] += [one.timestamp for one in records]
 
     def queued(self, which: int) -> tuple[int, int]:
         """Return the number of queued records of an input, and their size."""
-        return len(self._queues[which]), sum(self._sizes[which])
+        return len(self._queues[which]), self._total[which]
 
     def missing(self) -> int | None:
-        """Return the input that the records of the other wait for, or None."""
+        """Return an input that the records of others wait for, or None."""
         filled = [*map(bool, self._queues)]
         return filled.index(False) if any(filled) and not all(filled) else None
 
-    def take(self, max_records: int, max_bytes: int, ended: Sequence[bool]) -> MergedRecords:
+    def head(self, ended: Sequence[bool]) -> int | None:
+        """Return the timestamp of the next record; None while it is unknown."""
+        known = all(one or times for one, times in zip(ended, self._times, strict=True))
+        return min((times[0] for times in self._times if times), default=None) if known else None
+
+    def take(
+        self,
+        max_records: int,
+        max_bytes: int,
+        ended: Sequence[bool],
+        until: float = math.inf,
+    ) -> MergedRecords:
         """Remove and return the next records; `ended` are the inputs to skip without a record.
 
-        One record is always returned, even if its size is more than `max_bytes`.
+        None of several inputs is later than `until`. One record is always returned, even if its
+        size is more than `max_bytes`.
         """
-        merged, taken, size = MergedRecords([], []), [0] * len(self._queues), 0
-        for which in self._order(max_records, ended):
-            if size >= max_bytes:
-                break
-            at = taken[which]
-            merged.records.append(self._queues[which][at])
-            merged.inputs.append(which)
-            size += self._sizes[which][at]
-            taken[which] = at + 1
-        for which, count in enumerate(taken):
-            del self._queues[which][:count], self._sizes[which][:count]
-        return merged._replace(size=size)
+        order = self._order(max_records, ended, until)
+        sizes = [*map(iter, self._sizes)]
+        total = [*accumulate(next(sizes[which]) for which in order)]
+        del order[bisect_left(total, max_bytes) + 1 :]
+        queues = [*map(iter, self._queues)]
+        records = [next(queues[which]) for which in order]
+        for which in {*order}:
+            count = order.count(which)
+            self._total[which] -= sum(self._sizes[which][:count])
+            for column in (self._queues, self._sizes, self._times):
+                del column[which][:count]
+        return MergedRecords(records, order, total[len(order) - 1] if order else 0)
 
-    def _order(self, max_records: int, ended: Sequence[bool]) -> list[int]:
+    def _order(self, max_records: int, ended: Sequence[bool], until: float) -> list[int]:
         """Return the inputs of the next records, in order."""
         if len(self._queues) == 1:
             return [OBSERVATIONS] * min(max_records, len(self._queues[0]))
-        observations, labels = self._queues
-        order: list[int] = []
-        row = label_row = 0
-        row_end, label_end = len(observations), len(labels)
-        while len(order) < max_records and row < row_end and label_row < label_end:
-            if labels[label_row].timestamp <= observations[row].timestamp:
-                order.append(LABELS)
-                label_row += 1
-            else:
-                order.append(OBSERVATIONS)
-                row += 1
-        if label_row == label_end and ended[LABELS]:
-            order += [OBSERVATIONS] * (row_end - row)
-        elif row == row_end and ended[OBSERVATIONS]:
-            order += [LABELS] * (label_end - label_row)
-        return order[:max_records]
+        if self.missing() is None and not self._queues[0]:
+            return []
+        # The first of the queues goes in order of the latest time so far: what is earlier than a
+        # record before it follows that at once. Later inputs come first where times are equal.
+        inputs = [*reversed(range(len(self._queues)))]
+        most = max(1, 2 * max_records // len(inputs))  # of an input, however unequal they are
+        times = [
+            np.maximum.accumulate(np.array(self._times[one][:most], np.int64)) for one in inputs
+        ]
+        ends = np.cumsum([*map(len, times)])
+        latest = np.concatenate(times)
+        rows = np.argsort(latest, kind="stable")
+        places = np.empty(len(rows), np.int64)
+        places[rows] = np.arange(len(rows))
+        certain = max_records  # records before which nothing can come that is not known
+        for one, part, end in zip(inputs, times, ends.tolist(), strict=True):
+            if not ended[one] or len(part) < len(self._times[one]):
+                certain = min(certain, int(places[end - 1]) + 1 if len(part) else 0)
+        if until < math.inf:
+            certain = min(certain, int(np.count_nonzero(latest <= until)))
+        found: list[int] = np.repeat(inputs, [*map(len, times)])[rows[:certain]].tolist()
+        return found

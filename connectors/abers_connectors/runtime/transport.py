@@ -8,19 +8,23 @@ answer in time, the process ends.
 from __future__ import annotations
 
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
 from abers.exceptions import BrokerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from abers_connectors.config.sections import KafkaSection
     from abers_connectors.runtime.watchdog import Watchdog
 
 __all__ = [
+    "LARGEST",
+    "NO_NOTES",
     "TRANSPORTS",
     "BadHeaders",
+    "CommittedOffset",
     "Consumer",
     "FetchPosition",
     "GroupMembership",
@@ -34,7 +38,7 @@ __all__ = [
     "TransactionError",
     "Transport",
     "open_transport",
-    "size_of",
+    "sizes_of",
 ]
 
 TRANSPORTS = {
@@ -43,8 +47,14 @@ TRANSPORTS = {
 }
 """The module of each client, by the client's name."""
 
+LARGEST = 1 << 20
+"""Bytes of a record that brokers and clients accept by default, at most."""
+
 Headers: TypeAlias = "Sequence[tuple[str, bytes | None]]"
 """Names and values of headers: a name may be empty, or come twice, and a value may be null."""
+
+NO_NOTES: Mapping[TopicPartition, str] = MappingProxyType({})
+"""What to commit with offsets by default: nothing."""
 
 _RECORD, _HEADER = 300, 150  # bytes of memory of the objects of a record, and of a header
 
@@ -124,12 +134,19 @@ class BadHeaders(tuple[tuple[str, bytes | None], ...]):
     __slots__ = ()
 
 
-def size_of(record: Record) -> int:
-    """Return about how many bytes of memory a record takes: all limits are by this size."""
-    size = _RECORD + len(record.key or b"") + len(record.value or b"")
-    for name, value in record.headers:
-        size += _HEADER + len(name) + len(value or b"")
-    return size
+def sizes_of(records: Iterable[Record]) -> list[int]:
+    """Return about how many bytes of memory each record takes: all limits are by this size."""
+    return [
+        _RECORD
+        + len(one.key or b"")
+        + len(one.value or b"")
+        + (_size_of_headers(one.headers) if one.headers else 0)
+        for one in records
+    ]
+
+
+def _size_of_headers(headers: Headers) -> int:
+    return sum(_HEADER + len(name) + len(value or b"") for name, value in headers)
 
 
 class OffsetRange(NamedTuple):
@@ -137,6 +154,13 @@ class OffsetRange(NamedTuple):
 
     start: int
     end: int
+
+
+class CommittedOffset(NamedTuple):
+    """An offset that a group committed, with the text that was committed with it."""
+
+    offset: int
+    note: str = ""
 
 
 class FetchPosition(NamedTuple):
@@ -214,8 +238,13 @@ class Producer(Protocol):
     def send_tracked(self, to: TopicPartition, value: bytes) -> Callable[[], int]:
         """Send a value in the open transaction; the result returns its offset after the commit."""
 
-    def commit(self, offsets: Mapping[TopicPartition, int], group_metadata: object) -> None:
-        """Commit the transaction together with input offsets.
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        group_metadata: object,
+        notes: Mapping[TopicPartition, str] = NO_NOTES,
+    ) -> None:
+        """Commit the transaction together with input offsets, some of them with a text.
 
         Raises a TransactionError if the transaction was aborted instead, and a RefusedRecordError
         if it always will be.
@@ -243,11 +272,24 @@ class Reader(Protocol):
     def committed(self, partition: TopicPartition) -> int | None:
         """Return the offset that the group committed, once no transaction on it is open."""
 
+    def all_committed(
+        self, partitions: Sequence[TopicPartition], *, stable: bool = True
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """Return what the group committed of partitions, by one request.
+
+        With `stable` it waits until no transaction on them is open.
+        """
+
     def offset_range(self, partition: TopicPartition) -> OffsetRange:
         """Return the first offset and the end, open transactions included."""
 
     def last_stable_offset(self, partition: TopicPartition) -> int:
         """Return the offset before which all transactions have ended."""
+
+    def last_stable_offsets(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Return the `last_stable_offset` of each partition."""
 
     def offset_for_time(self, partition: TopicPartition, time: int) -> int | None:
         """Return the first offset of a record of a time or later, or None."""
@@ -268,7 +310,7 @@ class Transport(Protocol):
     def reader(self, group: str) -> Reader:
         """Open a reader that knows the committed offsets of a group."""
 
-    def producer(
+    def producer(  # noqa: PLR0913 - the identity of a producer
         self,
         transactional_id: str,
         *,
@@ -276,6 +318,7 @@ class Transport(Protocol):
         group: str,
         timeout: float,
         compression: str,
+        largest: int = LARGEST,
     ) -> Producer:
         """Open a producer, which fences any earlier producer of the same transactional id.
 
@@ -289,10 +332,18 @@ class Transport(Protocol):
             Seconds after which the broker aborts a transaction that is left open.
         compression
             Compression of the records; "none" for none.
+        largest
+            Bytes of the largest record.
         """
 
     def consumer(
-        self, topics: Sequence[str], group: str, instance: str, *, session_timeout: float
+        self,
+        topics: Sequence[str],
+        group: str,
+        instance: str,
+        *,
+        session_timeout: float,
+        grows: bool = False,
     ) -> Consumer:
         """Join a consumer group.
 
@@ -302,11 +353,15 @@ class Transport(Protocol):
         Parameters
         ----------
         topics
-            The topics to read; partitions of the same number go to the same member.
+            The topics to read; partitions of the same number go to the same member, if all topics
+            have them.
         group, instance
             Group, and the static name of this member.
         session_timeout
             Seconds without a heartbeat after which another member takes over.
+        grows
+            Whether partitions may be added, which are found within some seconds, and the topics
+            may have different numbers of them.
         """
 
 

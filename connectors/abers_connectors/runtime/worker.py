@@ -10,16 +10,19 @@ on while the others are restored. It never retries a batch in memory.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from abers.exceptions import BrokerError, DeadLettersError, StateError
+from abers.exceptions import DeadLettersError, StateError
 from abers_connectors.runtime import changelog
 from abers_connectors.runtime.batch_buffer import BatchBuffer
+from abers_connectors.runtime.group_watch import GroupWatch
 from abers_connectors.runtime.poison import PoisonSearch, SuspectedError
 from abers_connectors.runtime.serializer import DEAD_LETTERS
+from abers_connectors.runtime.status import TASKS
 from abers_connectors.runtime.transport import TopicPartition, TransactionError
 
 if TYPE_CHECKING:
@@ -61,6 +64,7 @@ class Worker:
     seconds. `require_topics` is called when the assignment has changed, and raises if the topics
     have other partitions than at the start. `on_commit` is called for each task of a committed
     batch, and `housekeeping` after each turn of the loop, except a turn that rebalances.
+    `alongside` is called before each poll, and returns how many seconds that may take.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -81,15 +85,17 @@ class Worker:
         require_topics: Callable[[], object] = lambda: None,
         on_commit: Callable[[StreamTask, BatchResult], object] = lambda *_: None,
         housekeeping: Callable[[Sequence[StreamTask]], None] = lambda _: None,
+        alongside: Callable[[], float] = lambda: math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.status = status
+        self.status, self._seat = status, status.seats[TASKS]
         self._application, self._restore = application, restore
         self._consumer, self._producer, self._reader = consumer, producer, reader
         self._deserializer, self._serializer, self._topics = deserializer, serializer, topics
         self._stop_on_dead_letter, self._require_topics = stop_on_dead_letter, require_topics
         self._on_commit, self._housekeeping = on_commit, housekeeping
-        self._stall_timeout, self._clock = stall_timeout, clock
+        self._alongside, self._clock = alongside, clock
+        self._group = GroupWatch(application.id, stall_timeout, clock)
         self._buffer = BatchBuffer(consumer, limits, clock)
         self._poison = PoisonSearch(limits.records)
         self._max_records = _POLLED_BATCHES * limits.records
@@ -98,7 +104,6 @@ class Worker:
         }
         self._tasks: dict[int, StreamTask] = {}  # by partition
         self._epoch = _NO_EPOCH  # of the membership for which the tasks were restored
-        self._outside_since: float | None = None  # when the process left the group
         self._stopping = False
         self._dead = Counter[str]()  # dead letters by reason, committed since the start
 
@@ -118,26 +123,29 @@ class Worker:
 
     def turn(self) -> None:
         """Poll once, and process and commit a batch if one is due."""
-        timeout = self._buffer.poll_timeout(joined=self._outside_since is None)
-        polled = self._consumer.poll(timeout, self._max_records)
+        longest = self._alongside()
+        timeout = self._buffer.poll_timeout(joined=self._group.joined)
+        polled = self._consumer.poll(min(timeout, longest), self._max_records)
         self.status.progressed()
         membership = self._consumer.membership()
-        self._require_group(membership)
+        self._group.require(membership)
         if membership.epoch != self._epoch:
             self._reassign(membership)
             return
-        self.status.joined = membership.group_metadata is not None
+        self._seat.joined = membership.group_metadata is not None
         self._take(polled, membership)
 
     def _take(
         self, polled: Mapping[TopicPartition, Sequence[Record]], membership: GroupMembership
     ) -> None:
         """Take records that were polled, and process and commit a batch if one is due."""
-        self.status.last_heartbeat = membership.last_heartbeat
+        self._seat.last_heartbeat = membership.last_heartbeat
         self._buffer.add(polled)
         if membership.group_metadata is not None and self._buffer.due():
             try:
-                self._process(self._buffer.take(), membership.group_metadata)
+                taken = self._buffer.take()
+                batch = [(number, self._application.seen(part)) for number, part in taken]
+                self._process(batch, membership.group_metadata)
             except (TransactionError, SuspectedError) as error:
                 self._discard(error)
             self._check_dead_letters()
@@ -153,6 +161,7 @@ class Worker:
         self.status.progressed()
         if self._stopping:
             raise _StoppedError
+        self._alongside()
         polled = self._consumer.poll(0.0, self._max_records)
         membership = self._consumer.membership()
         if membership.epoch == self._epoch:
@@ -160,28 +169,12 @@ class Worker:
         if membership.epoch != self._epoch:
             raise _RebalancedError
 
-    def _require_group(self, membership: GroupMembership) -> None:
-        """Raise a BrokerError if the process has been outside the group for too long.
-
-        This client may hang, and the client of a restarted process may not.
-        """
-        if membership.group_metadata is not None:
-            self._outside_since = None
-            return
-        self._outside_since = self._outside_since or self._clock()
-        if self._clock() - self._outside_since > self._stall_timeout:
-            msg = (
-                f"could not join the group of {self._application.id} within "
-                f"{self._stall_timeout:g} s (kafka.stall_timeout); ending, to be restarted"
-            )
-            raise BrokerError(msg)
-
     def _reassign(self, membership: GroupMembership) -> None:
         """Restore the tasks that are assigned now: first those that were assigned before."""
         self._require_topics()
         previous, self._tasks, self._epoch = self._tasks, {}, membership.epoch
         self._buffer.clear()
-        self.status.joined = False  # until all tasks are restored
+        self._seat.joined = False  # until all tasks are restored
         self.status.assign(membership.assigned)
         for input_partition in membership.assigned:
             self._consumer.pause(input_partition)
@@ -200,7 +193,7 @@ class Worker:
 
     def _discard(self, error: TransactionError | SuspectedError) -> None:
         """Discard all tasks; the next turn restores them."""
-        self.status.joined = False  # until they are restored
+        self._seat.joined = False  # until they are restored
         self.status.transaction_aborted(str(error))
         _log.warning("%s; restoring", error)
         self._tasks, self._epoch = {}, _NO_EPOCH
@@ -251,7 +244,7 @@ class Worker:
         began = self._clock()
         for partition, part in batch:  # the brokers abort one that waits for a schema registry
             self._prepare(partition, part)
-        extents = [self._extent(*one) for one in batch[:_NAMED]]
+        extents = [_extent(part.records) for _, part in batch[:_NAMED]]
         more = " and others" if len(batch) > _NAMED else ""
         self.status.progressed(f"processing {', '.join(extents)}{more}")
         self._producer.begin()
@@ -279,12 +272,6 @@ class Worker:
         with self._poison.suspecting(partition, merged):
             if self._poison.rejected(partition, merged) is None:
                 self._deserializer.prepare(merged.records, merged.inputs, self.status.progressed)
-
-    def _extent(self, partition: int, part: MergedRecords) -> str:
-        """Name the first and the last of some records."""
-        inputs = self._application.input_partitions(partition)
-        first, last = (inputs[part.inputs[row]].at(part.records[row].offset) for row in (0, -1))
-        return first if first == last else f"{first} to {last}"
 
     def _write(
         self, task: StreamTask, merged: MergedRecords
@@ -343,6 +330,14 @@ class Worker:
                 "dead letters, and fix the input or its mapping"
             )
             raise DeadLettersError(msg)
+
+
+def _extent(records: Sequence[Record]) -> str:
+    """Name the first and the last of some records."""
+    first, last = (
+        TopicPartition(one.topic, one.partition).at(one.offset) for one in (records[0], records[-1])
+    )
+    return first if first == last else f"{first} to {last}"
 
 
 class _StoppedError(Exception):

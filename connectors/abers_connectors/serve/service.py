@@ -22,7 +22,7 @@ from abers_connectors.config.sections import ServeSection
 from abers_connectors.dashboard.server import listening, pages, require_libraries
 from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
-from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.status import TASKS, Seat, Status
 from abers_connectors.runtime.task import StreamTask
 from abers_connectors.serve.alarm_watch import AlarmWatch
 from abers_connectors.serve.first_requests import ready_lines
@@ -83,7 +83,7 @@ class _ServedState:
             self._watch = None if webhook is None else AlarmWatch(processor, webhook.post)
             task = ServedTask(processor)
             self.status.restored(task)
-        self.status.joined, self.status.last_heartbeat = True, float("inf")
+        self.status.seats[TASKS] = Seat(joined=True, last_heartbeat=float("inf"))
         self.durable = durable
         return task
 

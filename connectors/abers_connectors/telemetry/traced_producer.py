@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from opentelemetry.trace import Link, SpanKind, get_current_span, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from abers_connectors.runtime.transport import NO_NOTES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
@@ -61,9 +63,14 @@ class TracedProducer:
         """Send a value in the open transaction; the result returns its offset after the commit."""
         return self._producer.send_tracked(to, value)
 
-    def commit(self, offsets: Mapping[TopicPartition, int], group_metadata: object) -> None:
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        group_metadata: object,
+        notes: Mapping[TopicPartition, str] = NO_NOTES,
+    ) -> None:
         """Commit the transaction together with input offsets, and end its spans."""
-        self._producer.commit(offsets, group_metadata)
+        self._producer.commit(offsets, group_metadata, notes)
         if not self._spans:
             return
         for span in self._spans:

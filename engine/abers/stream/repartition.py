@@ -23,11 +23,12 @@ from abers.stream.component import Component, SavedComponent, require_readable
 from abers.stream.layouts import Axis, Cut
 from abers.stream.model_learners import ModelLearners
 from abers.stream.pending_store import ASSUMED, PENDING
-from abers.stream.saved_join import Names, Pending, SavedNames
+from abers.stream.saved_join import EventCounters, Names, Pending, SavedNames, saved_counters
 from abers.stream.saved_learners import SavedLearners, require_protection
 from abers.stream.saved_store import STORES, SavedStore, StoreColumns, payload_bytes
 from abers.stream.snapshot import INCONSISTENT, Snapshot, components_of
 from abers.stream.state import ProcessorState
+from abers.stream.validation import require_limits
 from abers.validation import shown
 from abers.version import __version__
 
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from abers.arrays import Integers
+    from abers.stream.option import Front
 
-__all__ = ["join", "split"]
+__all__ = ["event_counts", "join", "require_few", "split"]
 
 _decode = msgspec.msgpack.decode
 
@@ -131,7 +133,7 @@ def join(
     StateError
         If versions or settings differ, a model is in two of them, all together exceed
         `limits.max_bytes`, or models share a learner that differs. A state with more than
-        `limits.max_models` is refused when it is restored.
+        `limits.max_models` is refused when it is restored; see `require_few`.
     ParameterError
         If there is no state.
 
@@ -166,6 +168,26 @@ def join(
             for one in components
         }
     return _with(parts[0], joined)
+
+
+def event_counts(one: Snapshot) -> tuple[int, int]:
+    """Return how many observations and labels a state counts; see `abers.stream.saved_join`.
+
+    Raises a StateError if it cannot be a state.
+    """
+    with _sound():
+        counters = saved_counters(one.components[EventCounters.name].payload)
+    return counters["observations"], counters["labels_in"]
+
+
+def require_few(one: Snapshot, front: Front) -> None:
+    """Raise a SettingsError if a state has more models than a processor restores.
+
+    `front` says how the message names the limit.
+    """
+    with _sound():
+        names = _names(one)
+    require_limits(one.settings, max(len(names.models), len(names.keys)), [], [], front)
 
 
 @contextmanager

@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from abers.stream.model_learners import ModelLearners
     from abers.stream.state import ProcessorState
 
-__all__ = ["Clocks", "EventCounters", "Features", "Names", "Pending", "SavedNames"]
+__all__ = [
+    "Clocks",
+    "EventCounters",
+    "Features",
+    "Names",
+    "Pending",
+    "SavedNames",
+    "saved_counters",
+]
 
 _decode, _encode_to_bytes = msgspec.msgpack.decode, msgspec.msgpack.Encoder().encode
 _Counts: TypeAlias = dict[str, int]
@@ -56,7 +64,7 @@ class _CounterLayout(Layout):
         early = cut.rows[Axis.EARLY_LABELS]
         waiting = zip(cut.undecided[1:], map(len, early[1:]), strict=True)
         others = [*(_waiting(*each) for each in waiting)]
-        first = Counter(_counts(payload))
+        first = Counter(saved_counters(payload))
         for one in others:
             first.subtract(one)
         return (_encode_to_bytes(_written(one)) for one in (first, *others))
@@ -64,7 +72,7 @@ class _CounterLayout(Layout):
     def join(self, payloads: Sequence[msgspec.Raw], cut: Cut) -> bytes:
         """Return the sums."""
         del cut
-        return _encode_to_bytes(_written(total(map(_counts, payloads))))
+        return _encode_to_bytes(_written(total(map(saved_counters, payloads))))
 
 
 def _waiting(observations: int, labels: int) -> _Counts:
@@ -77,7 +85,7 @@ def _waiting(observations: int, labels: int) -> _Counts:
     }
 
 
-def _counts(payload: msgspec.Raw) -> _Counts:
+def saved_counters(payload: msgspec.Raw) -> _Counts:
     """Return saved counters; a ValueError if they cannot be all of them."""
     saved = dict.fromkeys(LATER_COUNTERS, 0) | _decode(payload, type=_Counts)
     require(saved.keys() == {*COUNTERS}, "counters")

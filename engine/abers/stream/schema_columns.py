@@ -237,6 +237,22 @@ class ColumnSchema:
             errors[row] = BadRecordError(reason, *text)
         return columns._replace(refused=errors)
 
+    def models(self, raw: RawColumns, numbers: Sequence[int]) -> Column:
+        """Return the models of all rows, None where one cannot be read.
+
+        The parameters are those of `columns`; no other field needs to be there.
+        """
+        rows = RawRows(raw, numbers)
+        found = self._models(rows)
+        refused = [one.row for one in rows.refused()]
+        if refused:
+            found = found.astype(object)
+            found[refused] = None
+        return found
+
+    def _models(self, rows: RawRows) -> Column:
+        return rows.optional(self.fields.model, _MODEL, ALL, DEFAULT_MODEL)
+
     def _read(
         self, raw: RawColumns, numbers: Sequence[int], broken: Mapping[int, BadRecordError]
     ) -> tuple[SchemaColumns, RawRows]:
@@ -255,7 +271,7 @@ class ColumnSchema:
             unscored = others(rows.any_present(fields.scored))
             rows.refuse(unscored, lambda: missing(*fields.scored))
         ids, times = rows.required(fields.id, _ID), rows.required(fields.time, time)
-        models = rows.optional(fields.model, _MODEL, ALL, DEFAULT_MODEL)
+        models = self._models(rows)
         segments = rows.optional(fields.segment, _SEGMENT, observed, "")
         extra = rows.dicts({path: path for path in fields.passthrough}, self._field, observed)
         awaited, due = self._awaited(rows, observed, times)

@@ -51,6 +51,7 @@ __all__ = [
     "load",
     "load_state",
     "read",
+    "require_settings",
     "require_whole",
     "write",
 ]
@@ -200,7 +201,7 @@ def load(
     if learners is not None:
         saved_learners.require_protection(key, trusted_types)
     whole = read(blob, key, owner)
-    _require_settings(whole.settings, state.settings)
+    require_settings(whole.settings, state.settings)
     if learners is not None and _LEARNERS not in whole.components:
         msg = "the snapshot holds no learner, and the settings name one; start without it"
         raise StateError(msg)
@@ -245,7 +246,7 @@ def _collections_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _require_settings(saved: Settings, wanted: Settings) -> None:
+def require_settings(saved: Settings, wanted: Settings) -> None:
     """Refuse settings other than those that shaped the state, and list the differences."""
     before, now = msgspec.structs.asdict(saved), msgspec.structs.asdict(wanted)
     differing = [

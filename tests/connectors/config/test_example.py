@@ -110,6 +110,8 @@ def test_what_belongs_to_topics(entry: Entry) -> None:
         more = {}
     if entry.path == "input.label_format":
         more = {"kafka.labels": "labels"}
+    if entry.path == "kafka.routed":
+        more = {"kafka.route_by": "model"}
     if entry.path == "http.keyfile":
         more = {"http.certfile": "c.pem"}
     default = service(**more).values()[entry.path]

@@ -387,7 +387,8 @@ MISTAKES = {
     ),
     "kafka.topic = 'x'": "kafka.topic: unknown key; [kafka] has bootstrap_servers, "
     "client, group_protocol, application_id, group_instance_id, "
-    "observations, labels, predictions, outcomes, dead_letters, changelog, alerts, "
+    "observations, labels, predictions, outcomes, dead_letters, route_by, routed, changelog, "
+    "alerts, "
     "starting_offset, "
     "publish_from, on_offset_out_of_range, max_records, max_bytes, commit_interval, max_task_idle, "
     "session_timeout, "

@@ -113,7 +113,7 @@ def test_readyz(url: str, status: Status) -> None:
     """A service is ready when it serves its partitions; the body has the details."""
     status.assign([("in", 0), ("in", 1)])
     status.restored(Served(1))
-    status.joined = True
+    status.seats["tasks"].joined = True
     status.hint("look at the keys")
     expected = {"ready": False, "joined": True, "assigned": [0, 1], "restored": [1]}
     answer = asked(url, "/readyz")

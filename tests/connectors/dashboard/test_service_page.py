@@ -29,7 +29,7 @@ def test_what_was_committed() -> None:
         page.refresh([])
         assert client.page()["phase"] == "waiting"
         status.restored(task)
-        status.joined = True
+        status.seats["tasks"].joined = True
         observations = [
             Read(b'{"id": "%d", "time": %d, "score": 0.5}' % (number, NOW * 1000 - 120_000))
             for number in range(3)

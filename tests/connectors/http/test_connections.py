@@ -39,7 +39,7 @@ def status_of(models: int) -> Status:
         for rest in (b'"score": 0.5', b'"label": 1')
     ]
     status.batch_committed(task, task.take(*records))
-    status.joined = True
+    status.seats["tasks"].joined = True
     return status
 
 

@@ -164,7 +164,7 @@ class _Looking:
         def begin(number: int) -> StreamTask:
             raise AssertionError(number)
 
-        snapshots = snapshot_store(self.config)
+        snapshots = snapshot_store(self.config, self.application)
         restorer = Restorer(
             self.application, self.log, snapshots, begin, lambda _: False, warn=print
         )

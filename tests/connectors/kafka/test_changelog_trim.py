@@ -10,6 +10,7 @@ from tests.connectors.kafka.streams import labels_of, observations, oracle
 
 from abers_connectors.kafka.assembly import snapshot_store
 from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
+from abers_connectors.runtime.application import Application
 
 if TYPE_CHECKING:
     import subprocess
@@ -32,7 +33,7 @@ def served(broker: Broker, tmp_path: Path, start: Callable[..., subprocess.Popen
 
 def kept(served: Served) -> dict[int, list[int]]:
     """Return the offsets of the snapshots of each task, oldest first."""
-    snapshots = snapshot_store(served.config())
+    snapshots = snapshot_store(served.config(), Application.of(served.config()))
     assert snapshots is not None
     stored = snapshots.stored()
     return {
@@ -68,7 +69,7 @@ def test_a_damaged_snapshot_does_not_count(served: Served) -> None:
     """The changelog is kept from the oldest intact snapshot on, or all of it without one."""
     served.configure(snapshot_every=50)
     served.serve()
-    snapshots = snapshot_store(served.config())
+    snapshots = snapshot_store(served.config(), Application.of(served.config()))
     assert snapshots is not None
     with served.log() as look:
         trimming = ChangelogTrimmer(look.application, snapshots, served.broker.client)
@@ -88,7 +89,7 @@ def test_failures_cost_room_only(served: Served, caplog: pytest.LogCaptureFixtur
     """A changelog that cannot be trimmed is reported in the log."""
     served.configure(snapshot_every=50)
     served.serve()
-    snapshots = snapshot_store(served.config())
+    snapshots = snapshot_store(served.config(), Application.of(served.config()))
     assert snapshots is not None
     with served.log() as look:
         trimming = ChangelogTrimmer(

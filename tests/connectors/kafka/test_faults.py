@@ -350,7 +350,7 @@ def test_an_aborted_batch_during_a_restore(
         one.before_restore = while_restoring
         one.turn_until(one.at_end)
         assert len(restores) == 4
-        assert one.service.status.view().counts.aborts == 1
+        assert one.service.status.view().counts.aborts["tasks"] == 1
     judge(application, traffic.ids, traffic.poison)
 
 

@@ -105,7 +105,7 @@ def run(application: Application) -> int:
     """Process all records, and return the number of transactions that were aborted."""
     with Member(application, "0", max_records=BATCH) as member:
         member.turn_until(member.at_end)
-        return member.service.status.view().counts.aborts
+        return member.service.status.view().counts.aborts["tasks"]
 
 
 def require_only(application: Application, bad: set[str], reason: str = "internal-error") -> None:
@@ -204,7 +204,7 @@ def test_a_process_that_is_replaced_searches_again(served: Application, fault: F
     """The search is in memory, so another process begins it anew, and ends it the same way."""
     fault.bad = {"o77"}
     with Member(served, "0", max_records=BATCH) as member:
-        member.turn_until(lambda: member.service.status.view().counts.aborts == 4)
+        member.turn_until(lambda: member.service.status.view().counts.aborts["tasks"] == 4)
     served.leave("0")
     assert run(served) <= MOST
     require_only(served, {"o77"})

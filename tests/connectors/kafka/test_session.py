@@ -28,7 +28,7 @@ def section(broker: Broker, **keys: Any) -> KafkaSection:  # noqa: ANN401 - of t
 def test_the_session_time_out_is_that_of_the_group(broker: Broker) -> None:
     """It is the group's own, or the brokers'; that of the classic protocol is configured."""
     kafka = section(broker, **CLIENTS[CONSUMER])
-    assert session_timeout(kafka) == 45
+    assert session_timeout(kafka, kafka.application_id) == 45
     broker.set_session_timeout(kafka.application_id, 7)
-    assert session_timeout(kafka) == 7
-    assert session_timeout(section(broker, session_timeout=12_000)) == 12
+    assert session_timeout(kafka, kafka.application_id) == 7
+    assert session_timeout(section(broker, session_timeout=12_000), "app") == 12

@@ -259,7 +259,7 @@ def test_a_session_time_out_that_may_not_be_seen(
     """It counts as the default of brokers."""
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    assert session_timeout(secured.kafka(None, **CLIENTS[CONSUMER])) == 45
+    assert session_timeout(secured.kafka(None, **CLIENTS[CONSUMER]), "app") == 45
 
 
 @pytest.mark.kafka

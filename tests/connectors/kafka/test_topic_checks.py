@@ -13,7 +13,7 @@ from abers.exceptions import ConfigError
 from abers.stream import Settings
 from abers_connectors.config.model import Config
 from abers_connectors.config.sections import KafkaSection
-from abers_connectors.kafka.topic_checks import check, require_durable_changelog
+from abers_connectors.kafka.topic_checks import check, require_durable
 from abers_connectors.kafka.topic_creation import create_topics
 
 if TYPE_CHECKING:
@@ -141,15 +141,13 @@ def test_a_changelog_that_forgets_is_fatal(
     name = setting.replace("_", ".")
     only(found, f"{name}={value}", "kafka-configs.sh --alter", f"--add-config {name}=")
     with pytest.raises(ConfigError, match=rf"^{re.escape(str(found[0]))}$"):
-        require_durable_changelog(config, {})
+        require_durable(config, {})
 
 
 def test_what_is_created_lets_a_service_start(broker: Broker, topics: Make) -> None:
     """A good changelog passes, whatever else is wrong, and so does a missing one."""
-    require_durable_changelog(
-        created(broker, labels=topics("labels", cleanup_policy="compact")), {}
-    )
-    require_durable_changelog(configured(broker), {})
+    require_durable(created(broker, labels=topics("labels", cleanup_policy="compact")), {})
+    require_durable(configured(broker), {})
 
 
 def test_short_retention_is_reported(broker: Broker, topics: Make) -> None:

@@ -11,7 +11,7 @@ from tests.connectors.kafka.joining import Reading, member, settled
 
 from abers_connectors.librdkafka import consumer
 from abers_connectors.librdkafka.assignment import Assignment
-from abers_connectors.runtime.transport import FetchPosition, TopicPartition, size_of
+from abers_connectors.runtime.transport import FetchPosition, TopicPartition, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def test_headers_count_in_what_is_held(
     partition = group._assignment.partitions[here]  # noqa: SLF001 - the records that are held
     while not partition.stopped:
         assert group.poll(0.1, 1) == {}
-    assert 16 << 20 < partition.held_size == sum(map(size_of, partition.held)) < 30 << 20
+    assert 16 << 20 < partition.held_size == sum(sizes_of(partition.held)) < 30 << 20
     group.resume(here)
     found: list[int] = []
     while len(found) < 120:

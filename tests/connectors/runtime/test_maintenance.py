@@ -143,7 +143,7 @@ def maintenance_of(cluster: Cluster, status: Status, clock: Callable[[], float])
 def test_not_ready_while_a_leader_is_missing(caplog: pytest.LogCaptureFixture) -> None:
     """A service whose changelog has no leader is not ready, with a hint, until it has one."""
     cluster, status, now = Cluster(), Status(60.0), [0.0]
-    status.joined, status.last_heartbeat = True, 0.0
+    status.seats["tasks"].joined, status.seats["tasks"].last_heartbeat = True, 0.0
     maintenance, tasks = maintenance_of(cluster, status, lambda: now[0]), [Served(3)]
 
     def checked() -> tuple[bool, list[str]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
+    from abers_connectors.runtime.router import Router
     from abers_connectors.runtime.worker import Worker
 
 START = 1_700_000_000_000
@@ -52,7 +53,7 @@ def observations(*ids: int) -> Iterator[Message]:
         yield Message(json.dumps(value).encode(), b"k", time=START + one)
 
 
-def served(config: Config, until: Callable[[Worker], bool]) -> None:
+def served(config: Config, until: Callable[[Worker | Router], bool]) -> None:
     """Run a worker until a condition holds."""
     with open_worker(config, Application.of(config), None, Supervisor({})) as service:
         while not until(service):

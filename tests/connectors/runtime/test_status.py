@@ -64,13 +64,13 @@ def test_ready_when_all_is_restored() -> None:
     status = Status(60.0)
     assert not status.view().ready
     status.assign({("in", 0), ("labels", 0), ("in", 2), ("labels", 2)})
-    status.joined = True
+    status.seats["tasks"].joined = True
     status.restored(Served(2))
     assert (status.view().assigned, status.view().restored) == ([0, 2], [2])
     assert not status.view().ready
     status.restored(Served(0))
     assert status.view().ready
-    status.joined = False
+    status.seats["tasks"].joined = False
     assert not status.view().ready
 
 
@@ -78,13 +78,13 @@ def test_ready_while_the_brokers_answer() -> None:
     """Without a heartbeat for the session timeout a service is not ready, even if it hangs."""
     clock = Time()
     status = Status(60.0, session_timeout=10.0, clock=clock)
-    status.joined, status.last_heartbeat = True, clock.now - 4.0
+    status.seats["tasks"].joined, status.seats["tasks"].last_heartbeat = True, clock.now - 4.0
     assert status.view().ready
     clock.now += 6.0
     assert status.view().joined
     clock.now += 0.1
     assert (status.view().ready, status.view().joined, status.view().alive) == (False, False, True)
-    status.last_heartbeat = clock.now
+    status.seats["tasks"].last_heartbeat = clock.now
     assert status.view().ready
 
 
@@ -92,14 +92,14 @@ def test_an_empty_assignment_is_ready() -> None:
     """A spare process without partitions is ready."""
     status = Status(60.0)
     status.assign(())
-    status.joined = True
+    status.seats["tasks"].joined = True
     assert status.view().ready
 
 
 def test_a_new_assignment_is_not_ready() -> None:
     """After a new assignment all tasks must be restored again."""
     status = Status(60.0)
-    status.joined = True
+    status.seats["tasks"].joined = True
     status.assign([("in", 0)])
     status.restored(Served(0))
     assert status.view().ready
@@ -154,7 +154,7 @@ def test_accounts_that_do_not_add_up_are_a_hint() -> None:
     """They are named by partition, and the process stays ready: a restart would not help."""
     status, task = Status(60.0), Served(4)
     status.assign([("in", 4)])
-    status.joined, status.last_heartbeat = True, math.inf
+    status.seats["tasks"].joined, status.seats["tasks"].last_heartbeat = True, math.inf
     task.take(observed("a", 1000))
     status.restored(task)
     assert (status.view().unbalanced, status.view().hints) == ({}, [])
@@ -185,7 +185,7 @@ def test_transactions_are_counted() -> None:
     for why in ("first", "second"):
         status.transaction_aborted(why)
     view = status.view()
-    assert (view.counts.commits, view.counts.aborts) == (3, 2)
+    assert (view.counts.commits, view.counts.aborts) == ({"tasks": 3}, {"tasks": 2})
     assert dict(view.counts.commit_seconds.cumulated())["0.025"] == 2
     assert view.hints == ["the last aborted transaction: second"]
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers_connectors.runtime.timestamp_merge import LABELS, OBSERVATIONS, TimestampMerge
-from abers_connectors.runtime.transport import size_of
+from abers_connectors.runtime.transport import sizes_of
 
 
 class Written(NamedTuple):
@@ -21,6 +21,11 @@ class Written(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
+def size_of(record: Written) -> int:
+    """Return the size of one record."""
+    return sizes_of([record])[0]
+
+
 TIMES = st.lists(st.integers(0, 5), max_size=12)
 CUTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 4)), max_size=30)
 
@@ -30,9 +35,9 @@ def written(times: list[int]) -> list[Written]:
     return [Written(time, offset) for offset, time in enumerate(times)]
 
 
-def by_definition(observations: list[Written], labels: list[Written]) -> list[tuple[int, int]]:
-    """Return the order by definition: the earlier record first, the label at equal times."""
-    order, waiting = [], [list(observations), list(labels)]
+def by_definition(*inputs: list[Written]) -> list[tuple[int, int]]:
+    """Return the order by definition: the earlier record first, the later input at equal times."""
+    order, waiting = [], [*map(list, inputs)]
     while any(waiting):
         heads = [(one[0].timestamp, -which) for which, one in enumerate(waiting) if one]
         which = -min(heads)[1]
@@ -95,3 +100,37 @@ def test_size_of_a_record() -> None:
     assert size_of(record) == bare + 4
     assert size_of(record._replace(key=b"12")) == bare + 6
     assert size_of(record._replace(headers=(("", None),) * 3)) == bare + 4 + 3 * 150
+
+
+MANY = st.lists(TIMES, min_size=1, max_size=5)
+PARTS = st.lists(st.tuples(st.lists(st.integers(0, 4), max_size=5), st.integers(1, 6)), max_size=20)
+
+
+@given(MANY, PARTS)
+def test_many_inputs(inputs: list[list[int]], parts: list[tuple[list[int], int]]) -> None:
+    """Of many inputs the earliest of the next records comes first, and then the later input."""
+    left = [written(times) for times in inputs]
+    merge, order = TimestampMerge(len(inputs)), []
+    for counts, most in [*parts, ([12] * 5, 99), ([], 99)]:
+        for which, count in zip(range(len(inputs)), counts, strict=False):
+            merge.add(which, left[which][:count])
+            del left[which][:count]
+        while (taken := merge.take(most, 1 << 20, [not one for one in left])).records:
+            order += [(w, r.offset) for w, r in zip(taken.inputs, taken.records, strict=True)]
+    assert order == by_definition(*map(written, inputs))
+
+
+@given(st.lists(TIMES, min_size=2, max_size=4), st.integers(0, 5))
+def test_nothing_later_than_a_bound(inputs: list[list[int]], until: int) -> None:
+    """What is taken up to a time is the beginning of the order, and what is left is later."""
+    merge = TimestampMerge(len(inputs))
+    for which, times in enumerate(inputs):
+        merge.add(which, written(times))
+    taken = merge.take(99, 1 << 20, [True] * len(inputs), until)
+    order = [(w, r.offset) for w, r in zip(taken.inputs, taken.records, strict=True)]
+    whole = by_definition(*map(written, inputs))
+    assert order == whole[: len(order)]
+    assert all(one.timestamp <= until for one in taken.records)
+    head = merge.head([True] * len(inputs))
+    assert (head is None) == (len(order) == len(whole))
+    assert head is None or head > until

@@ -1,0 +1,130 @@
+"""Generations of the state of an application with routers.
+
+The topic of routers and the changelog have a fixed number of partitions. A change of it makes the
+topics of the next generation, with a number after their names, and last of all commits the offsets
+of the group on its topic of routers. So the offsets say which generation is in use.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from abers.exceptions import StateError
+from abers_connectors.kafka.connection import TIMEOUT, open_admin
+from abers_connectors.kafka.settings import client_settings
+from abers_connectors.runtime.application import Application, kafka_section, name_at
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from abers_connectors.config.model import Config
+
+__all__ = ["Generation", "generation_in_use", "generation_with_state", "next_generation"]
+
+
+class Generation(NamedTuple):
+    """A configuration with the names of a generation, and what its tasks share."""
+
+    number: int  # from 1
+    config: Config
+    application: Application
+
+    @classmethod
+    def of(cls, config: Config, number: int) -> Generation:
+        """Return a generation of the application of a configuration."""
+        kafka = kafka_section(config)
+        if number > 1:
+            routed, changelog = (name_at(one, number) for one in (kafka.routed, kafka.changelog))
+            kafka = msgspec.structs.replace(kafka, routed=routed, changelog=changelog)
+            config = msgspec.structs.replace(config, kafka=kafka)
+        return cls(number, config, Application.of(config, number))
+
+    @property
+    def topics(self) -> tuple[str, str]:
+        """The topic of routers, and the changelog."""
+        kafka = kafka_section(self.config)
+        return kafka.routed, kafka.changelog
+
+
+def generation_in_use(config: Config, environ: Mapping[str, str] = os.environ) -> Generation:
+    """Return the generation that an application is at: the last with committed offsets, or 1.
+
+    Raises a StateError if the group of the application has offsets on the inputs themselves, of a
+    time without routers, and none on a topic of routers.
+    """
+    kafka = kafka_section(config)
+    if kafka.route_by is None:
+        return Generation.of(config, 1)
+    found = generation_with_state(config, environ)
+    if found.application.sources:
+        return found
+    msg = (
+        f"application {kafka.application_id} has read {' and '.join(found.application.inputs)} "
+        "without routers before, and its state is by their partitions; keep it by `abers state "
+        "rescale CONFIG --partitions N`, or take another kafka.application_id for a new state"
+    )
+    raise StateError(msg)
+
+
+def generation_with_state(config: Config, environ: Mapping[str, str] = os.environ) -> Generation:
+    """Return the generation in use of an application with routers.
+
+    If it ran only without routers yet, that is the first, without them.
+    """
+    kafka = kafka_section(config)
+    with open_admin(client_settings(kafka, environ)) as admin:
+        topics = _topics_with_offsets(admin, kafka.application_id)
+    if numbers := _generations(topics, kafka.routed):
+        return Generation.of(config, max(numbers))
+    if topics & {kafka.observations, kafka.labels}:
+        alone = msgspec.structs.replace(kafka, route_by=None)
+        return Generation.of(msgspec.structs.replace(config, kafka=alone), 1)
+    return Generation.of(config, 1)
+
+
+def next_generation(
+    config: Config, number: int, environ: Mapping[str, str] = os.environ
+) -> tuple[Generation, list[str]]:
+    """Return the first generation behind a number without topics, and the topics of those before.
+
+    A change that did not come to its end leaves topics, which nobody reads.
+    """
+    with open_admin(client_settings(kafka_section(config), environ)) as admin:
+        existing = {*admin.list_topics()}
+    before: list[str] = []
+    found = Generation.of(config, 1)
+    while found.number <= number or existing.intersection(found.topics):
+        before += [topic for topic in found.topics if topic in existing]
+        found = Generation.of(config, found.number + 1)
+    return found, before
+
+
+def _topics_with_offsets(admin: Any, group: str) -> set[str | None]:  # noqa: ANN401 - untyped
+    """Return the topics on which a group has committed offsets."""
+    from kafka import errors  # noqa: PLC0415 - an extra
+
+    from abers_connectors.kafka.client_errors import retried  # noqa: PLC0415 - it needs the extra
+
+    try:
+        found = retried(partial(admin.list_group_offsets, [group]), TIMEOUT)
+    except errors.GroupIdNotFoundError:
+        return set()
+    return {one.topic for one, committed in found.get(group, {}).items() if committed.offset >= 0}
+
+
+def _generations(topics: Collection[str | None], routed: str) -> list[int]:
+    """Return the numbers of the generations whose topics of routers are among some topics.
+
+    Examples
+    --------
+    >>> _generations({"app.routed", "app.routed-3", "app.routed-x", "scores"}, "app.routed")
+    [1, 3]
+    """
+    ends = [one.removeprefix(f"{routed}-") for one in topics if one and one != routed]
+    numbers = {int(one) for one in ends if one.isascii() and one.isdigit()}
+    later = [number for number in numbers if name_at(routed, number) in topics and number > 1]
+    return sorted([*[1] * (routed in topics), *later])
