@@ -53,14 +53,15 @@ def service(plan: Plan) -> Section:
     script = [sys.executable, str(ROOT / "scripts" / "kafka-broker"), "--optimized"]
     if subprocess.run([*script, "--fetch"], check=False, capture_output=True).returncode:  # noqa: S603 - of ours
         return Section(title, "Not measured: there is no broker here.", {})
-    with _broker(script) as bootstrap:
+    with broker(script) as bootstrap:
         parts = [_rates(plan, bootstrap), _latency(plan, bootstrap)]
     values = {key: spread for _, found in parts for key, spread in found.items()}
     return Section(title, "".join(body for body, _ in parts), values)
 
 
 @contextmanager
-def _broker(script: list[str]) -> Iterator[str]:
+def broker(script: list[str]) -> Iterator[str]:
+    """Start a broker, and return its address."""
     with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - of ours
         assert process.stdout is not None  # noqa: S101 - it is a pipe
         try:

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers_connectors.kafka.connection import new_consumer, to_client
 from abers_connectors.kafka.topics import Finding
+from abers_connectors.runtime.slots import murmur2
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from abers_connectors.runtime.transport import Record
 
 __all__ = ["copartition_findings"]
 
@@ -31,21 +34,26 @@ _WIDTH = 40  # characters of a key in a message
 class _KeyPartition(NamedTuple):
     key: bytes | None
     partition: int
+    model: str | None  # None if it cannot be read
 
 
 _Sample = dict[str, list[_KeyPartition]]
 
 
 def copartition_findings(
-    settings: Mapping[str, Any], inputs: Mapping[str, str], partitions: int
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    partitions: int,
+    models: Callable[[Sequence[Record], Sequence[int]], Sequence[str | None]],
 ) -> Iterator[Finding]:
     """Find records without keys, keys in several partitions, and inputs without a common key.
 
     `inputs` are the topics by their keys in the configuration; each has that many partitions.
+    `models` reads the models of records by the numbers of their inputs.
     """
     if partitions == 1:
         return
-    sample = _read(settings, [*inputs.values()], partitions)
+    sample = _read(settings, [*inputs.values()], partitions, models)
     for where, topic in inputs.items():
         keyless = sum(one.key is None for one in sample[topic])
         if keyless:
@@ -58,9 +66,31 @@ def copartition_findings(
     last = [*inputs][-1]
     yield from (Finding(last, one) for one in _scattered_keys(sample, partitions))
     yield from (Finding(last, one, fatal=False) for one in _disjoint_keys(sample))
+    where, topic = next(iter(inputs.items()))
+    yield from (Finding(where, one, fatal=False) for one in _spread_models(topic, sample))
 
 
-def _read(settings: Mapping[str, Any], topics: Sequence[str], partitions: int) -> _Sample:
+def _spread_models(topic: str, sample: _Sample) -> Iterator[str]:
+    """Find a topic with a key of its own for each record, and models that come again and again."""
+    records = sample[topic]
+    keys = {one.key for one in records} - {None}
+    models = {one.model for one in records} - {None}
+    if len(records) < _MIN_KEYS or not models or len(records) < _RECORDS_PER_KEY * len(models):
+        return
+    if 2 * len(keys) > len(records):
+        yield (
+            f"the last {len(records):,} records of topic {topic} have {len(keys):,} keys and "
+            f"{len(models):,} models, so each model has a calibrator in each partition; set "
+            'kafka.route_by = "model" to give it one, with all labels'
+        )
+
+
+def _read(
+    settings: Mapping[str, Any],
+    topics: Sequence[str],
+    partitions: int,
+    models: Callable[[Sequence[Record], Sequence[int]], Sequence[str | None]],
+) -> _Sample:
     """Read the last keys of each partition, until a timeout."""
     numbers = range(partitions)
     parts = [to_client(TopicPartition(topic, number)) for topic in topics for number in numbers]
@@ -79,7 +109,11 @@ def _read(settings: Mapping[str, Any], topics: Sequence[str], partitions: int) -
             )
         while time.monotonic() < until and any(consumer.position(one) < ends[one] for one in parts):
             for part, records in consumer.poll(timeout_ms=200).items():
-                sample[part.topic] += [_KeyPartition(one.key, part.partition) for one in records]
+                of = models(records, [topics.index(part.topic)] * len(records))
+                sample[part.topic] += [
+                    _KeyPartition(one.key, part.partition, model)
+                    for one, model in zip(records, of, strict=True)
+                ]
     return sample
 
 
@@ -87,7 +121,7 @@ def _scattered_keys(sample: _Sample, partitions: int) -> Iterator[str]:
     """Find keys in several partitions, or inputs that are partitioned differently."""
     partitions_of: dict[bytes, dict[int, str]] = defaultdict(dict)
     for topic, records in sample.items():
-        for key, partition in records:
+        for key, partition, _ in records:
             if key is not None:
                 partitions_of[key].setdefault(partition, f"{topic}[{partition}]")
     scattered = [(key, [*where.values()]) for key, where in partitions_of.items() if len(where) > 1]
@@ -111,10 +145,9 @@ _ADVICE = (
 
 def _hint(sample: _Sample, partitions: int) -> str | None:
     """Name the input that is partitioned by librdkafka's default, if Java's has the other."""
-    from kafka.partitioner.default import murmur2  # noqa: PLC0415
 
     def java(key: bytes) -> int:
-        return int(murmur2(key) & 0x7FFFFFFF)
+        return murmur2(key) & 0x7FFFFFFF
 
     by = {
         name: [*_partitioned_by(sample, way, partitions)]
@@ -135,8 +168,8 @@ def _partitioned_by(
 ) -> Iterator[str]:
     """Find the topics with all keys in the partition of a hash."""
     for topic, records in sample.items():
-        keys = {one for one in records if one.key is not None}
-        if len(keys) >= _MIN_KEYS and all(hash_key(k or b"") % partitions == p for k, p in keys):
+        keys = {(one.key, one.partition) for one in records if one.key is not None}
+        if len(keys) >= _MIN_KEYS and all(hash_key(k) % partitions == p for k, p in keys):
             yield topic
 
 

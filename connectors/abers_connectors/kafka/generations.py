@@ -117,7 +117,7 @@ def _topics_with_offsets(admin: Any, group: str) -> set[str | None]:  # noqa: AN
 
 
 def _generations(topics: Collection[str | None], routed: str) -> list[int]:
-    """Return the numbers of the generations whose topics of routers are among some topics.
+    """Return the numbers of the generations with a topic of routers among some topics.
 
     Examples
     --------

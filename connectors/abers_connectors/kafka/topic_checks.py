@@ -26,6 +26,7 @@ from abers_connectors.kafka.topics import (
     describe_topics,
 )
 from abers_connectors.runtime.application import kafka_section
+from abers_connectors.runtime.model_routes import ModelRouting
 from abers_connectors.runtime.slots import SLOTS
 
 if TYPE_CHECKING:
@@ -255,7 +256,8 @@ def check(
         readable = all("READ" in one.allowed and one.error == 0 for one in inputs.values())
         if keys and readable and len(counts) == 1 and kafka.route_by is None:
             names = {where: one.name for where, one in inputs.items()}
-            found += copartition_findings(settings, names, counts.pop())
+            models = ModelRouting(config, 1, environ).models
+            found += copartition_findings(settings, names, counts.pop(), models)
     return found
 
 

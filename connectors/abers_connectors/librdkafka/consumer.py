@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from contextlib import suppress
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, Message
@@ -181,8 +179,8 @@ class LibrdkafkaConsumer:
     def _hold(self, records: Iterable[FetchedRecord]) -> None:
         """Add records to their partitions; those of partitions that were not sought are dropped."""
         found: dict[tuple[str, int], list[FetchedRecord]] = defaultdict(list)
-        for name, run in groupby(records, attrgetter("topic", "partition")):
-            found[name] += run
+        for one in records:
+            found[one.topic, one.partition].append(one)
         for name, some in found.items():
             partition = self._assignment.partitions.get(TopicPartition(*name))
             if partition is None or partition.position is None:

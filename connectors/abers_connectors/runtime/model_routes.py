@@ -1,6 +1,6 @@
 """Where records of the inputs are routed to: the partition that owns the slot of their model.
 
-The model is read as the tasks read it, and no other field. A record whose model cannot be read goes
+The model is read as the tasks read it, and no other field. A record without a readable model goes
 to a fixed partition. It is no dead letter of the router: the task that decodes it makes that.
 """
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["UNREAD", "ModelRouting", "Routes"]
 
 UNREAD = 0
-"""The partition of records whose models cannot be read."""
+"""The partition of records with models that cannot be read."""
 
-_KNOWN = 1 << 16  # models of which the partition is kept
+_KNOWN = 1 << 16  # models; their partitions are kept
 
 
 class Routes(NamedTuple):
@@ -43,7 +43,7 @@ class Routes(NamedTuple):
     records: Sequence[Record]
     inputs: Sequence[int]
     partitions: Sequence[int]
-    unread: Sequence[int]  # rows of the records whose models cannot be read
+    unread: Sequence[int]  # rows of the records with models that cannot be read
 
 
 class ModelRouting:
@@ -84,8 +84,11 @@ class ModelRouting:
                 one.columns.prepare([raw])
                 tick()
 
-    def route(self, records: Sequence[Record], inputs: Sequence[int]) -> Routes:
-        """Return where records go; inputs are 0 (observations) or 1 (labels)."""
+    def models(self, records: Sequence[Record], inputs: Sequence[int]) -> list[str | None]:
+        """Return the models of records, None where one cannot be read.
+
+        The inputs are 0 (observations) or 1 (labels).
+        """
         models: list[str | None] = [None] * len(records)
         rows = range(len(records))
         for number, one in enumerate(self._inputs):
@@ -93,7 +96,11 @@ class ModelRouting:
             found = one.models([*compress(records, mine)])
             for row, model in zip(compress(rows, mine), found, strict=True):
                 models[row] = model
-        unread: list[int] = []
+        return models
+
+    def route(self, records: Sequence[Record], inputs: Sequence[int]) -> Routes:
+        """Return where records go; the inputs are as in `models`."""
+        models, unread = self.models(records, inputs), list[int]()
         if None in models:
             unread = [row for row, model in enumerate(models) if model is None]
         partitions = [UNREAD if one is None else self._partition(one) for one in models]

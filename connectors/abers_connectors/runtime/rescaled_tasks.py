@@ -105,7 +105,10 @@ def _joined(parts: Sequence[RescaledTask], after: int) -> RescaledTask:
     try:
         state = join([one.state for one in parts]) if len(parts) > 1 else parts[0].state
     except StateError as error:
-        msg = f"partition {number} of {after}: {error}"
+        msg = (
+            f"partition {number} of {after}: {error}; choose more partitions, or let a new "
+            "application learn from the inputs by `abers run NEW --take-over OLD`"
+        )
         raise StateError(msg) from error
     require_few(state, "toml")
     return RescaledTask(number, state, reduce(RecordCounts.together, [one.counts for one in parts]))

@@ -67,7 +67,7 @@ class RoutedOrigin(NamedTuple):
 
 
 def encoded_origins(records: Sequence[Record], inputs: Sequence[int]) -> list[bytes]:
-    """Return the origins of records whose models were read, as `RoutedOrigin.encoded`, faster."""
+    """Return `RoutedOrigin.encoded` of records with readable models, faster."""
     return [
         _ORIGIN.pack(which, one.partition, one.offset, one.timestamp)
         for which, one in zip(inputs, records, strict=True)

@@ -1,7 +1,7 @@
 """Alignment of the routers of an application in a backlog.
 
 Each router merges its own partitions by timestamp. Several would run ahead of one another where
-many records wait. So each commits with its offsets the timestamp that it has reached, and looks at
+many records wait. So each commits with its offsets the timestamp that it has reached, and reads
 those of all others. It does not go ahead of the slowest by more than the span of a batch.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RouterAlignment"]
 
-_INTERVAL = 0.1  # seconds between two looks
+_INTERVAL = 0.1  # seconds between two questions
 
 
 class _Progress(NamedTuple):
@@ -28,7 +28,7 @@ class _Progress(NamedTuple):
 
 
 class RouterAlignment:
-    """Says how far a router may go.
+    """How far a router may go, by what the others have committed.
 
     Parameters
     ----------

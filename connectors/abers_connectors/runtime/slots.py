@@ -1,4 +1,4 @@
-"""Slots: ranges of a hash of the model, fixed for ever, that partitions own.
+"""Slots: ranges of a hash of the model that partitions own; they never change.
 
 A partition owns a range of slots, so when partitions are doubled each range is cut in two.
 """
@@ -12,7 +12,7 @@ __all__ = ["SLOTS", "murmur2", "owners_of", "partition_of", "slot_of", "slots_of
 SLOTS = 4096
 """Number of slots, and so the largest number of partitions."""
 
-_KNOWN = 1 << 16  # models of which the slot is kept
+_KNOWN = 1 << 16  # models; their slots are kept
 _WORD, _MIX, _SEED = 0xFFFFFFFF, 0x5BD1E995, 0x9747B28C
 
 

@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from collections import defaultdict
-from itertools import pairwise
+from itertools import chain, pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,6 +105,7 @@ class RescaledApplication:
             **kafka,
         }
         self.state: dict[str, object] = {"path": str(folder / "state"), "snapshot_every": 100}
+        self.sections: dict[str, dict[str, object]] = {}
 
     def use(self, client: str) -> None:
         """Use a client by its name."""
@@ -124,6 +125,7 @@ class RescaledApplication:
             "http": {"enabled": False},
             "task": {"scores": "probability"},
             "monitoring": {"grace_period": 20, "average_run_length": 1000},
+            **self.sections,
         }
 
     def config(self) -> Config:
@@ -154,14 +156,24 @@ class RescaledApplication:
         """Write to the inputs, process until all is predicted and learned, and stop in order."""
         self.produce(part)
         with self.run(*words) as process:
-            deadline = time.monotonic() + PATIENCE
-            while not self._done():
-                assert process.poll() is None, process.communicate()[1].decode()
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-            process.send_signal(signal.SIGTERM)
-            err = process.communicate(timeout=PATIENCE)[1]
-            assert process.returncode == 0, err.decode()
+            self.until(self._done, process)
+            self.stop(process)
+
+    @staticmethod
+    def until(done: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+        """Wait for a condition, while a process runs."""
+        deadline = time.monotonic() + PATIENCE
+        while not done():
+            assert process.poll() is None, process.communicate()[1].decode()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    @staticmethod
+    def stop(process: subprocess.Popen[bytes]) -> None:
+        """Stop a process in order."""
+        process.send_signal(signal.SIGTERM)
+        err = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 0, err.decode()
 
     def _done(self) -> bool:
         made = [len(self.read(key)) for key in ("predictions", "outcomes")]
@@ -170,6 +182,11 @@ class RescaledApplication:
     def read(self, key: str) -> list[ConsumerRecord]:
         """Return the committed records of a topic by its key."""
         return self.broker.consume(self.topic(key))
+
+    def merged(self) -> list[ConsumerRecord]:
+        """Return the records of both inputs by time, labels first."""
+        inputs = [self.read("labels"), self.read("observations")]
+        return sorted(chain.from_iterable(inputs), key=lambda one: one.timestamp)
 
     def routed(self, generations: Sequence[int]) -> list[ConsumerRecord]:
         """Return the records that were routed in some generations, one after the other."""

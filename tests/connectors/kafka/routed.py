@@ -11,6 +11,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 from tests.connectors.kafka.brokers import PATIENCE, Broker, Message, unique
@@ -183,6 +185,20 @@ class RoutedApplication:
         assemblers: dict[int, Assembler] = defaultdict(Assembler)
         changes = (assemblers[one.partition].add(one.value) for one in self.read("changelog"))
         return sum(len(one.inputs) for one in changes if one is not None)
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill a process; the consumer protocol frees its seats after the session time-out."""
+        process.kill()
+        process.wait()
+        if self._kafka.get("group_protocol") == "consumer":
+            self.until(lambda: not any(map(self._members, (self.name, f"{self.name}-router"))))
+
+    def _members(self, group: str) -> int:
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        try:
+            return len(admin.describe_consumer_groups([group])[group].result().members)
+        except KafkaException:  # it was never used
+            return 0
 
     def stop(self, process: subprocess.Popen[bytes]) -> None:
         """Stop a process in order."""

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.connectors.conftest import in_a_line
 from tests.connectors.kafka.clients import on_each_client
-from tests.connectors.kafka.rescaling import RescaledApplication, stream
+from tests.connectors.kafka.rescaling import RescaledApplication, Stream, stream
+
+from abers_connectors.exit_codes import CONFIG, USAGE
+from abers_connectors.kafka.generations import generation_in_use
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.connectors.conftest import Ran
     from tests.connectors.kafka.brokers import Broker
 
     Invoke = Callable[..., Ran]
     Start = Callable[..., subprocess.Popen[bytes]]
+
+KILLED = Path(__file__).with_name("killed_rescale.py")
 
 
 def totals(invoke: Invoke, application: RescaledApplication) -> dict[str, int]:
@@ -30,7 +39,7 @@ def totals(invoke: Invoke, application: RescaledApplication) -> dict[str, int]:
 
 def rescale(invoke: Invoke, application: RescaledApplication, partitions: int) -> None:
     """Bring an application to so many partitions: its accounts stay as they are."""
-    before = totals(invoke, application)
+    before, application.kafka["route_by"] = totals(invoke, application), "model"
     ran = invoke("state", "rescale", application.written(), "--partitions", str(partitions))
     assert ran.code == 0, ran.err
     application.generation += 1
@@ -54,3 +63,102 @@ def test_more_and_fewer(
     rescale(invoke, application, 3)
     application.serve(third)
     application.require(application.outputs(application.routed([1, 2, 3])))
+
+
+def test_from_partitions_of_the_inputs(
+    broker: Broker, tmp_path: Path, start: Start, invoke: Invoke
+) -> None:
+    """An application that ran without routers goes on with them, from its committed offsets."""
+    application = RescaledApplication(broker, tmp_path, start, (4, 4))
+    first, second = stream(1200, (4, 4), by_model=True).cut(60)
+    del application.kafka["route_by"]
+    application.serve(first)
+    records = application.merged()
+    rescale(invoke, application, 3)
+    application.serve(second)
+    application.require(application.outputs(records + application.routed([2])))
+
+
+def test_kills(broker: Broker, tmp_path: Path, start: Start, invoke: Invoke) -> None:
+    """Killed at any step, the command has changed nothing or all, and is repeated."""
+    application = RescaledApplication(broker, tmp_path, start)
+    first, second = stream(1200, (3, 2)).cut(60)
+    application.serve(first)
+    before, config = totals(invoke, application), application.written()
+    for step in count(1):
+        words = [sys.executable, KILLED, str(step), config, "3"]
+        ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert totals(invoke, application) == before
+        if not ran.returncode:
+            break
+        assert ran.returncode == -signal.SIGKILL, ran.stderr
+    assert "3 partitions already" in ran.stdout
+    assert step > 10
+    application.generation = generation_in_use(application.config()).number
+    application.serve(second)
+    application.require(application.outputs(application.routed([1, application.generation])))
+
+
+def refused(invoke: Invoke, application: RescaledApplication, partitions: int = 3) -> str:
+    """Return why the command does nothing; no topic is left of it."""
+    ran = invoke("state", "rescale", application.written(), "--partitions", str(partitions))
+    assert ran.code == CONFIG, ran.out
+    with application.broker.admin() as admin:
+        assert f"{application.name}.routed-2" not in admin.list_topics()
+    return in_a_line(ran.err)
+
+
+def test_refusals(broker: Broker, tmp_path: Path, start: Start, invoke: Invoke) -> None:
+    """The command says why it does nothing: what runs, what is left to read, what does not fit."""
+    application = RescaledApplication(broker, tmp_path, start)
+    first, second = stream(300, (3, 2)).cut(20)
+    application.serve(first)
+    ran = invoke("state", "rescale", application.written(), "--partitions", "4")
+    assert ran.code == 0
+    assert "has 4 partitions already; nothing was changed" in ran.out
+    for wrong in ("0", "4097"):
+        ran = invoke("state", "rescale", application.written(), "--partitions", wrong)
+        assert ran.code == USAGE
+        assert "from 1 to 4,096" in in_a_line(ran.err)
+
+    path = application.state.pop("path")
+    assert "state.path: name the folder or URL of the snapshots" in refused(invoke, application)
+    application.state["path"] = path
+    del application.kafka["route_by"]
+    assert "kafka.route_by: missing" in refused(invoke, application)
+    application.kafka["route_by"] = "model"
+    application.sections["calibrator"] = {"window": 77}
+    assert "window" in refused(invoke, application)
+    del application.sections["calibrator"]
+
+    application.produce(second)
+    with application.run("--stage", "router") as process:
+        application.until(lambda: len(application.read("routed")) == 600, process)
+        said = refused(invoke, application)
+        assert f"the group of {application.name}-router has members" in said
+        application.stop(process)
+    assert "run `abers run CONFIG --stage tasks` until it has read all" in refused(
+        invoke, application
+    )
+    application.serve(Stream([], []), "--stage", "tasks")
+    rescale(invoke, application, 3)
+
+
+def test_a_model_of_several_states(
+    broker: Broker, tmp_path: Path, start: Start, invoke: Invoke
+) -> None:
+    """Without routers a model may have a calibrator in each partition, and these do not join."""
+    application = RescaledApplication(broker, tmp_path, start, (4, 4))
+    del application.kafka["route_by"]
+    first = stream(100, (4, 4))
+    labels = [
+        one._replace(partition=observation.partition)
+        for one in first.labels
+        for observation in first.observations
+        if json.loads(one.value or b"")["id"] == json.loads(observation.value or b"")["id"]
+    ]
+    application.serve(Stream(first.observations, labels))
+    application.kafka["route_by"] = "model"
+    said = refused(invoke, application)
+    assert "has a calibrator in each of states" in said
+    assert "abers run NEW --take-over OLD" in said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections import defaultdict
 from functools import partial
 from itertools import pairwise
@@ -84,7 +83,7 @@ def test_any_keys(broker: Broker, tmp_path: Path, start: Start, client: str) -> 
     for predicted in (20, 150):
         with application.run() as process:
             application.until(partial(predicts_more, application, predicted), process)
-            process.send_signal(signal.SIGKILL)
+            application.kill(process)
     with application.run() as process:
         application.until(lambda: application.taken() >= count, process)
         application.stop(process)
@@ -140,7 +139,7 @@ def test_stages(broker: Broker, tmp_path: Path, start: Start, client: str) -> No
     count = len(seen) + len(labels)
     with application.run("--stage", "router", instance="r") as router:
         application.until(lambda: len(application.read("routed")) > count // 4, router)
-        router.send_signal(signal.SIGKILL)
+        application.kill(router)
     assert application.read("predictions") == []
     with application.run("--stage", "tasks", instance="t") as tasks:
         application.until(partial(predicts_more, application, 10), tasks)
