@@ -18,6 +18,7 @@ from tests.connectors.kafka.brokers import PATIENCE
 from abers_connectors.exit_codes import FAILURE, UNAVAILABLE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.connectors.kafka.chaos.application import Application
@@ -41,6 +42,8 @@ class Worker:
         The interpreter of the environment with abers: this one unless given.
     module
         The module that is run: the command unless given.
+    words
+        Further words of its command line.
     kafka
         Further keys of its section [kafka].
 
@@ -57,11 +60,13 @@ class Worker:
         *,
         python: str = sys.executable,
         module: str = "abers_connectors",
+        words: Sequence[str] = (),
         **kafka: object,
     ) -> None:
         """Start it."""
-        self.instance, self._command = instance, [python, "-m", module]
-        self._config = application.written(instance, **kafka)
+        self.instance = instance
+        config = str(application.written(instance, **kafka))
+        self._command = [python, "-m", module, "run", config, *words]
         self.log: Path = application.folder / f"worker-{instance}.log"
         self.exits: list[int] = []
         self.wanted = True
@@ -72,7 +77,7 @@ class Worker:
         with self.log.open("ab") as log:
             self._before = log.tell()
             self.process = subprocess.Popen(
-                [*self._command, "run", self._config],
+                self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -82,12 +87,13 @@ class Worker:
     def ready(self, code: int = 200, within: float = PATIENCE) -> None:
         """Wait until /readyz answers with a code, while the process runs."""
         deadline = time.monotonic() + within
-        while self._readyz() != code:
+        while self.readyz() != code:
             assert self.process.poll() is None, self.said()[-2_000:]
             assert time.monotonic() < deadline, self.said()[-2_000:]
             time.sleep(0.05)
 
-    def _readyz(self) -> int | None:
+    def readyz(self) -> int | None:
+        """Return the code that /readyz answers with, None if it does not answer."""
         found = _URL.search(self.log.read_bytes()[self._before :])
         if found is None:
             return None
