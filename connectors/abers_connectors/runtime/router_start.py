@@ -51,12 +51,13 @@ class RouterStart:
 
         Raises a StateError if records are lost, or the offsets of the group are.
         """
-        inputs = [
+        known = [
             TopicPartition(topic, number)
             for topic in self._application.sources
             for number in range(self._reader.partition_count(topic))
         ]
-        self.inputs = inputs
+        # A broker may not have heard yet of a partition that was added.
+        self.inputs = inputs = [*dict.fromkeys([*known, *membership.assigned])]
         committed = {one: found.offset for one, found in self._reader.all_committed(inputs).items()}
         if not committed:
             if not self._may_begin(inputs[0], membership):
