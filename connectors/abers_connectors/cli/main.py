@@ -84,7 +84,7 @@ def _root(
     """
 
 
-def run(
+def run(  # noqa: PLR0913 - its flags
     config: ConfigPath,
     *,
     create_topics: Annotated[
@@ -99,6 +99,13 @@ def run(
         typer.Option(
             metavar="URL",
             help="Kafka: start an application without state from one that a replay saved.",
+        ),
+    ] = None,
+    take_over: Annotated[
+        str | None,
+        typer.Option(
+            metavar="APPLICATION_ID",
+            help="Kafka: learn behind another application, and publish once it has stopped.",
         ),
     ] = None,
     stage: Annotated[
@@ -128,12 +135,14 @@ def run(
                 config,
                 create_topics=create_topics,
                 initial_state=initial_state,
+                take_over=take_over,
                 stage=stage,
             )
             return
         given = {
             "--create-topics": create_topics,
             "--initial-state": initial_state,
+            "--take-over": take_over,
             "--stage": stage,
         }
         for option in (name for name, value in given.items() if value):

@@ -10,6 +10,7 @@ import logging
 import signal
 import sys
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
@@ -18,7 +19,7 @@ from abers_connectors.cli.termination import allow
 from abers_connectors.exit_codes import logged
 from abers_connectors.extras import extra
 from abers_connectors.kafka.assembly import open_worker
-from abers_connectors.kafka.generations import generation_in_use
+from abers_connectors.kafka.generations import generation_in_use, require_generation
 from abers_connectors.logs import for_people, logging_to
 from abers_connectors.preflight import require_ready
 from abers_connectors.runtime.application import kafka_section
@@ -39,19 +40,21 @@ _log = logging.getLogger(__name__)
 _SECONDS = 25.0  # to end the current batch; a supervisor kills after 30
 
 
-def run_service(
+def run_service(  # noqa: PLR0913 - the flags of the command
     config: Config,
     name: str,
     *,
     create_topics: bool = False,
     initial_state: str | None = None,
+    take_over: str | None = None,
     stage: Stage | None = None,
 ) -> None:
     """Serve a configuration with a section [kafka], by its file name, until SIGTERM or SIGINT.
 
     If the log is JSON, an error that ends the service is its last line. Missing topics are created
     only if nothing else prevents a start. The initial state is the URL of snapshots of a replay,
-    from which an application without state starts. The stage is the only one to run.
+    from which an application without state starts. `take_over` is the id of an application that
+    this application is to replace. The stage is the only one to run.
 
     Raises
     ------
@@ -66,6 +69,9 @@ def run_service(
     """
     return_freed_memory()
     kafka = kafka_section(config)
+    if take_over == kafka.application_id:
+        why = f"{take_over} cannot take over from itself"
+        raise ConfigError([f"--take-over: {why}; give this one another kafka.application_id"])
     with (
         logging_to(sys.stderr, app=kafka.application_id),
         nullcontext() if for_people(sys.stderr) else logged(_log),
@@ -79,6 +85,9 @@ def run_service(
         if initial_state is not None and kafka.route_by is not None:
             why = "is by the partitions of the inputs, and kafka.route_by has others"
             raise ConfigError([f"--initial-state: a saved state {why}; leave one of them out"])
+        if take_over is not None and kafka.route_by is not None:
+            why = "stops at offsets of the inputs, and kafka.route_by lets tasks read another topic"
+            raise ConfigError([f"--take-over: it {why}; leave one of them out"])
         in_use = generation_in_use(config)
         with open_worker(
             in_use.config,
@@ -86,7 +95,9 @@ def run_service(
             initial_state,
             supervisor,
             create_topics=create_topics,
+            take_over=take_over,
             stage=stage,
+            require_generation=partial(require_generation, config, in_use.number),
         ) as worker:
             stop.worker = worker
             worker.run()

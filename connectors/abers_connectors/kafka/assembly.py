@@ -8,62 +8,40 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING
 
 from abers.exceptions import BrokerError
-from abers.stream import make_task
 from abers_connectors.dashboard.stream_pages import ServicePage
-from abers_connectors.extras import extra
-from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
-from abers_connectors.kafka.routed_trim import RoutedTrimmer
-from abers_connectors.kafka.router_assembly import batch_limits, open_router
+from abers_connectors.kafka.router_assembly import open_router
 from abers_connectors.kafka.session import session_timeout
-from abers_connectors.kafka.settings import client_settings
+from abers_connectors.kafka.task_assembly import TaskParts, open_tasks, watched_topics
 from abers_connectors.kafka.topic_checks import require_durable
 from abers_connectors.kafka.topic_creation import create_topics_if
-from abers_connectors.kafka.topic_watch import TopicWatch
 from abers_connectors.runtime.application import kafka_section
-from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.initial_state import InitialState
-from abers_connectors.runtime.maintenance import Maintenance
-from abers_connectors.runtime.offset_gap import skip_gap
-from abers_connectors.runtime.partition_count import (
-    partition_count,
-    partition_counts,
-    require_same_partitions,
-)
-from abers_connectors.runtime.restore import Restorer
-from abers_connectors.runtime.serializer import ALERTS, Serializer
+from abers_connectors.runtime.partition_count import partition_count, partition_counts
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.status import ROUTER, TASKS, Stage, Status
 from abers_connectors.runtime.transport import open_transport
 from abers_connectors.runtime.watchdog import Watchdog
-from abers_connectors.runtime.worker import Worker
-from abers_connectors.schemas.output_encoder import registered_encoder
-from abers_connectors.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from abers_connectors.config.model import Config
-    from abers_connectors.config.sections import AlertsSection, KafkaSection
+    from abers_connectors.config.sections import KafkaSection
+    from abers_connectors.kafka.topic_watch import TopicWatch
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.router import Router
-    from abers_connectors.runtime.task import BatchResult, StreamTask
-    from abers_connectors.runtime.transport import Consumer, Producer
-    from abers_connectors.schemas.output_encoder import Encoder
+    from abers_connectors.runtime.transport import Consumer
+    from abers_connectors.runtime.worker import Worker
     from abers_connectors.systemd import Supervisor
 
 __all__ = ["close_or_leave", "open_worker", "snapshot_store"]
 
-_MAX_BYTES = 1_000_000  # of a record; clients and brokers reject larger records by default
-
 _log = logging.getLogger(__name__)
-
-P = ParamSpec("P")
 
 
 @contextmanager
@@ -74,11 +52,15 @@ def open_worker(  # noqa: PLR0913 - all that the command says
     supervisor: Supervisor,
     *,
     create_topics: bool = False,
+    take_over: str | None = None,
     stage: Stage | None = None,
+    require_generation: Callable[[], object] = lambda: None,
 ) -> Iterator[Worker | Router]:
-    """Open a worker in a `with` block; see `run_command.run_service`, which runs it.
+    """Open a worker in a `with` block; see `cli.service.run_service`, which runs it.
 
     If the application routes its inputs, the worker does both stages, or the one that is given.
+    `require_generation` is called when an assignment has changed, and raises if another generation
+    is in use.
     """
     kafka, stages = kafka_section(config), _stages(application, stage)
     stall_timeout = kafka.stall_timeout / 1000
@@ -108,7 +90,7 @@ def open_worker(  # noqa: PLR0913 - all that the command says
         if create_topics:
             for topic in create_topics_if(config, partial(initial.check, snapshots)):
                 _log.info("topic %s is created", topic)
-        partitions, topics = partition_count(reader, application), _output_topics(kafka)
+        partitions = partition_count(reader, application)
         status.input_partitions = partitions
         largest = require_durable(config)
         status.session_timeout = session_timeout(kafka, kafka.application_id)
@@ -117,88 +99,33 @@ def open_worker(  # noqa: PLR0913 - all that the command says
         if ROUTER in stages:
             partition_counts(reader, application.sources)
             router = open_router(
-                config, application, transport, status, stack, largest=largest, closed=closed
+                config,
+                application,
+                transport,
+                status,
+                stack,
+                largest=largest,
+                closed=closed,
+                require_generation=require_generation,
             )
             alongside = router.alongside
             if TASKS not in stages:
-                watch = stack.enter_context(closing(TopicWatch(config, application, partitions)))
-                stack.enter_context(watch.explaining())
-                stack.callback(watchdog.rest)
+                watch = watched_topics(config, application, watchdog, partitions, stack)
                 router.housekeeping = _router_housekeeping(watch, status, supervisor)
                 yield router
                 return
-        encoders = _encoders(config, topics)
-        outputs = partition_counts(reader, topics.values())
         initial.save(snapshots, partitions)
-        identity = f"{kafka.application_id}-{kafka.group_instance_id}"
-        # Before the producer, which fences: the brokers may refuse a second member of this name.
-        consumer = transport.consumer(
-            application.inputs,
-            kafka.application_id,
-            identity,
-            session_timeout=status.session_timeout,
-        )
-        stack.push(closed(consumer))
-        producer = transport.producer(
-            identity,
-            topics=sorted({*topics.values(), application.changelog}),
-            group=kafka.application_id,
-            timeout=kafka.transaction_timeout / 1000,
-            compression=kafka.compression,
-        )
-        stack.callback(producer.close)
-        maintenance = Maintenance(
-            application,
-            snapshots,
-            every=config.state.snapshot_every,
-            consumer=consumer,
-            producer=producer,
-            outputs=outputs,
-            status=status,
-            supervisor=supervisor,
-            trim=_trim(config, application, snapshots),
-        )
-        stack.callback(maintenance.close)
-        restorer = Restorer(
-            application,
-            reader,
-            snapshots,
-            initial.create,
-            partial(skip_gap, application, reader, kafka.on_offset_out_of_range, _log.warning),
-            warn=_log.warning,
-        )
-        watch = stack.enter_context(closing(TopicWatch(config, application, partitions)))
-        stack.enter_context(watch.explaining())
-        stack.callback(watchdog.rest)
-        yield Worker(
-            application,
-            consumer=consumer,
-            producer=_traced(producer, config, status, topics, stack),
-            reader=reader,
-            restore=restorer.restore,
-            deserializer=Deserializer(
-                config,
-                partitions=partitions,
-                now=lambda: time.time_ns() // 1_000_000,
-                routed=bool(application.sources),
-            ),
-            serializer=Serializer(
-                max_bytes=_MAX_BYTES, publish_from=kafka.publish_from, encoders=encoders
-            ),
-            topics=topics,
-            limits=batch_limits(kafka),
-            stop_on_dead_letter=config.output.on_bad_record == "stop",
-            stall_timeout=stall_timeout,
-            status=status,
-            require_topics=partial(require_same_partitions, reader, application, partitions),
-            on_commit=_each(_alert(config.alerts, status, stack), page.take),
-            housekeeping=_each(
-                lambda _: watch.require(),
-                maintenance,
-                page.refresh,
-                *_routed_trim(config, application, stack),
-            ),
+        parts = TaskParts(config, application, transport, reader, snapshots, status, supervisor)
+        yield open_tasks(
+            parts,
+            stack,
+            page=page,
+            create=initial.create,
+            take_over=take_over,
+            require_generation=require_generation,
             alongside=alongside,
+            watchdog=watchdog,
+            closed=closed,
         )
 
 
@@ -250,55 +177,6 @@ def close_or_leave(consumer: Consumer, *, leave: bool) -> Callable[..., None]:
     return end
 
 
-def _each(*calls: Callable[P, object]) -> Callable[P, None]:
-    """Return a function that calls some others, one after the other."""
-
-    def called(*args: P.args, **kwargs: P.kwargs) -> None:
-        for call in calls:
-            call(*args, **kwargs)
-
-    return called
-
-
-def _alert(
-    alerts: AlertsSection, status: Status, stack: ExitStack
-) -> Callable[[StreamTask, BatchResult], object]:
-    """Return a function that sends committed alarms to the webhook, if there is one."""
-    if alerts.webhook is None:
-        return lambda *_: None
-    webhook = Webhook(alerts.webhook, status.webhook_called)
-    stack.callback(webhook.close)
-
-    def send(_: StreamTask, result: BatchResult) -> None:
-        for value in result.output_records[ALERTS].values:
-            webhook.post(value)
-
-    return send
-
-
-def _traced(
-    producer: Producer,
-    config: Config,
-    status: Status,
-    topics: Mapping[str, str],
-    stack: ExitStack,
-) -> Producer:
-    """Export metrics and traces, if the configuration says where; return a producer that traces.
-
-    A dead letter keeps the trace of its record, so that it can be sent again as it was.
-    """
-    endpoint = config.telemetry.endpoint
-    if endpoint is None:
-        return producer
-    given = ("telemetry.endpoint", "otel")
-    export = extra("abers_connectors.telemetry.export", *given)
-    traced = extra("abers_connectors.telemetry.traced_producer", *given)
-    tracer = stack.enter_context(export.exporting(endpoint, kafka_section(config), status))
-    outputs = {topic for sink, topic in topics.items() if sink != "dead_letters"}
-    found: Producer = traced.TracedProducer(producer, tracer, outputs)
-    return found
-
-
 def snapshot_store(config: Config, application: Application) -> SnapshotStore | None:
     """Open the store of snapshots of a configuration; None if it names none."""
     kafka = config.kafka
@@ -320,44 +198,3 @@ def _initial_store(url: str | None, kafka: KafkaSection) -> SnapshotStore | None
     if store.app != app:
         _log.info("the initial state is of application %s, and begins that of %s", store.app, app)
     return store
-
-
-def _trim(
-    config: Config, application: Application, snapshots: SnapshotStore | None
-) -> Callable[[int], None]:
-    """Return a function that trims the changelog, if the configuration allows it."""
-    if snapshots is None or not config.state.shared:
-        return lambda _: None
-    settings = client_settings(kafka_section(config))
-    return ChangelogTrimmer(application, snapshots, settings).trim
-
-
-def _routed_trim(
-    config: Config, application: Application, stack: ExitStack
-) -> Iterator[RoutedTrimmer]:
-    """Yield what trims the routed topic, if there is one."""
-    if application.sources:
-        yield stack.enter_context(
-            closing(RoutedTrimmer(application, client_settings(kafka_section(config))))
-        )
-
-
-def _encoders(config: Config, topics: Mapping[str, str]) -> dict[str, Encoder]:
-    """Return the encoders of outputs by sink; their schemas are registered."""
-    task = make_task(config.settings())
-    kinds = {"predictions": task.prediction, "outcomes": task.outcome}
-    return {
-        sink: registered_encoder(config, topics[sink], kind)
-        for sink, kind in kinds.items()
-        if sink in topics
-    }
-
-
-def _output_topics(kafka: KafkaSection) -> dict[str, str]:
-    topics = {
-        "predictions": kafka.predictions,
-        "outcomes": kafka.outcomes,
-        "dead_letters": kafka.dead_letters,
-        ALERTS: kafka.alerts,
-    }
-    return {sink: topic for sink, topic in topics.items() if topic is not None}

@@ -75,9 +75,8 @@ def _spread_models(topic: str, sample: _Sample) -> Iterator[str]:
     records = sample[topic]
     keys = {one.key for one in records} - {None}
     models = {one.model for one in records} - {None}
-    if len(records) < _MIN_KEYS or not models or len(records) < _RECORDS_PER_KEY * len(models):
-        return
-    if 2 * len(keys) > len(records):
+    again = len(records) >= _RECORDS_PER_KEY * len(models) and len(models) > 1
+    if again and len(records) >= _MIN_KEYS and 2 * len(keys) > len(records):
         yield (
             f"the last {len(records):,} records of topic {topic} have {len(keys):,} keys and "
             f"{len(models):,} models, so each model has a calibrator in each partition; set "

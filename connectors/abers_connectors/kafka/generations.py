@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from abers.exceptions import StateError
+from abers.exceptions import BrokerError, StateError
 from abers_connectors.kafka.connection import TIMEOUT, open_admin
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.runtime.application import Application, kafka_section, name_at
@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.model import Config
 
-__all__ = ["Generation", "generation_in_use", "generation_with_state", "next_generation"]
+__all__ = [
+    "Generation",
+    "generation_in_use",
+    "generation_with_state",
+    "next_generation",
+    "require_generation",
+]
+
+_END = -1  # asks for the end of a partition
 
 
 class Generation(NamedTuple):
@@ -78,12 +86,26 @@ def generation_with_state(config: Config, environ: Mapping[str, str] = os.enviro
     kafka = kafka_section(config)
     with open_admin(client_settings(kafka, environ)) as admin:
         topics = _topics_with_offsets(admin, kafka.application_id)
-    if numbers := _generations(topics, kafka.routed):
-        return Generation.of(config, max(numbers))
+        used = _generations(topics, kafka.routed)
+        if not topics:  # brokers delete the offsets of an empty group
+            used = _with_changelog(admin, kafka.changelog)
+    if used:
+        return Generation.of(config, max(used))
     if topics & {kafka.observations, kafka.labels}:
         alone = msgspec.structs.replace(kafka, route_by=None)
         return Generation.of(msgspec.structs.replace(config, kafka=alone), 1)
     return Generation.of(config, 1)
+
+
+def require_generation(config: Config, number: int) -> None:
+    """Raise a BrokerError if the generation in use is another by now: start again."""
+    found = generation_in_use(config).number
+    if found != number:
+        msg = (
+            f"the application was rescaled meanwhile: its state is of generation {found}, and this "
+            f"process of {number}; ending, to be restarted"
+        )
+        raise BrokerError(msg)
 
 
 def next_generation(
@@ -116,7 +138,24 @@ def _topics_with_offsets(admin: Any, group: str) -> set[str | None]:  # noqa: AN
     return {one.topic for one, committed in found.get(group, {}).items() if committed.offset >= 0}
 
 
-def _generations(topics: Collection[str | None], routed: str) -> list[int]:
+def _with_changelog(admin: Any, changelog: str) -> list[int]:  # noqa: ANN401 - untyped
+    """Return the generations that have records in their changelogs: only a service writes them."""
+    from kafka import TopicPartition  # noqa: PLC0415 - an extra
+
+    numbers = _generations(admin.list_topics(), changelog)
+    topics = {name_at(changelog, number): number for number in numbers}
+    if not topics:
+        return []
+    parts = [
+        TopicPartition(one["name"], part["partition_index"])
+        for one in admin.describe_topics([*topics])
+        for part in one["partitions"]
+    ]
+    ends = admin.list_partition_offsets(dict.fromkeys(parts, _END))
+    return [topics[part.topic] for part, end in ends.items() if end.offset > 0]
+
+
+def _generations(topics: Collection[str | None], first: str) -> list[int]:
     """Return the numbers of the generations with a topic of routers among some topics.
 
     Examples
@@ -124,7 +163,7 @@ def _generations(topics: Collection[str | None], routed: str) -> list[int]:
     >>> _generations({"app.routed", "app.routed-3", "app.routed-x", "scores"}, "app.routed")
     [1, 3]
     """
-    ends = [one.removeprefix(f"{routed}-") for one in topics if one and one != routed]
+    ends = [one.removeprefix(f"{first}-") for one in topics if one and one != first]
     numbers = {int(one) for one in ends if one.isascii() and one.isdigit()}
-    later = [number for number in numbers if name_at(routed, number) in topics and number > 1]
-    return sorted([*[1] * (routed in topics), *later])
+    later = [number for number in numbers if name_at(first, number) in topics and number > 1]
+    return sorted([*[1] * (first in topics), *later])

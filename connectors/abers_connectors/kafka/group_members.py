@@ -1,4 +1,4 @@
-"""A consumer group without members, of any protocol: that it has none, and its offsets."""
+"""The members of a consumer group of either protocol, and the offsets of a group without."""
 
 from __future__ import annotations
 
@@ -12,25 +12,29 @@ if TYPE_CHECKING:
 
     from abers_connectors.runtime.transport import TopicPartition
 
-__all__ = ["commit_offsets", "require_no_members"]
+__all__ = ["commit_offsets", "group_members", "require_no_members"]
 
 # States of a group. The client describes one of the consumer protocol as dead, without its members.
 _NO_CLASSIC_GROUP, _EMPTY = "Dead", "Empty"
 _UNNAMED = 'processes with kafka.group_protocol = "consumer"'
 
 
-def require_no_members(admin: Any, group: str) -> None:  # noqa: ANN401 - untyped
-    """Raise a StateError if a consumer group has members."""
+def group_members(admin: Any, group: str) -> list[str]:  # noqa: ANN401 - untyped
+    """Return the names of the members of a group; one phrase for all of the consumer protocol."""
     found = admin.describe_groups([group])[group]
-    if found["error"] is not None and found["group_state"] != _NO_CLASSIC_GROUP:
+    if found["group_state"] == _NO_CLASSIC_GROUP:
+        return [_UNNAMED] if _is_used(admin, group) else []
+    if found["error"] is not None:
         msg = f"group {group}: {found['error']}"
         raise BrokerError(msg)
-    members = [one["group_instance_id"] or one["member_id"] for one in found["members"]]
-    if found["group_state"] == _NO_CLASSIC_GROUP and _is_used(admin, group):
-        members = [_UNNAMED]
-    if members:
+    return sorted(one["group_instance_id"] or one["member_id"] for one in found["members"])
+
+
+def require_no_members(admin: Any, group: str) -> None:  # noqa: ANN401 - untyped
+    """Raise a StateError if a consumer group has members."""
+    if members := group_members(admin, group):
         msg = (
-            f"{', '.join(sorted(members))}: the group of {group} has members; stop them and wait "
+            f"{', '.join(members)}: the group of {group} has members; stop them and wait "
             "for the session time-out, after which they leave the group"
         )
         raise StateError(msg)

@@ -27,7 +27,6 @@ __all__ = ["PartitionReader"]
 
 _POLL = 20  # ms; meanwhile the restored tasks wait
 _REQUEST_TIMEOUT = 1000  # ms after which to look up the leader again
-_PAUSE = 0.02  # seconds until a leader is asked again
 
 
 class PartitionReader:
@@ -139,13 +138,11 @@ class PartitionReader:
 def _ask_leader(client: Any, ask: Callable[..., Any], what: object) -> Any:  # noqa: ANN401
     """Ask the leader for offsets, and look up the leader again if it does not answer.
 
-    If a broker answers that another leads, kafka-python 3.0.12 asks the same broker again until
-    the request times out. If it knows the leader of some partitions only, it forgets the others,
-    and raises a KeyError.
+    A client that has not heard of an added partition fails with a KeyError. If a broker answers
+    that another leads, kafka-python 3.0.12 asks the same broker again until the request times out.
     """
     while True:
         with suppress(errors.KafkaTimeoutError, KeyError):
             return ask(what, timeout_ms=_REQUEST_TIMEOUT)
         with suppress(errors.RetriableError):
             client.topics()  # updates the metadata
-        time.sleep(_PAUSE)

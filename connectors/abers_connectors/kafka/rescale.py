@@ -94,9 +94,10 @@ class _Rescaling:
         new, unused = next_generation(self._config, self._old.number)
         create_generation(new.config, partitions)
         with self._discarded_on_error(new, partitions):
+            ids = self._reader.topic_ids(new.application.inputs)
             for one in self._rescaled(partitions):
-                self._save(new, one, partitions)
-            self._require_stopped()
+                _save(new, one, ids, partitions)
+            self._require_unchanged()
         self._switch(new, partitions)
         return [*_done(self._count, partitions, new, self._old, unused)]
 
@@ -108,6 +109,15 @@ class _Rescaling:
                 require_no_members(admin, group)
         for number in range(self._count if app.sources else 0):
             self._require_read(*app.input_partitions(number))
+
+    def _require_unchanged(self) -> None:
+        """Raise a StateError if a process runs, or has run since the states were read."""
+        self._require_stopped()
+        now = self._reader.all_committed([*self._next_offsets])
+        moved = [one for one, found in now.items() if found.offset != self._next_offsets[one]]
+        if moved or generation_with_state(self._config).topics != self._old.topics:
+            msg = "the application has run meanwhile; nothing was changed. Run the command again"
+            raise StateError(msg)
 
     def _require_read(self, routed: TopicPartition) -> None:
         committed = self._reader.committed(routed)
@@ -143,24 +153,6 @@ class _Rescaling:
         msg = f"{self._application.id}[{number}] has no state yet; `abers run` makes it"
         raise StateError(msg)
 
-    def _save(self, new: Generation, one: RescaledTask, partitions: int) -> None:
-        """Save the first snapshot of a new partition, as a service restores it."""
-        app, number = new.application, one.partition
-        checkpoint = Checkpoint(
-            app.state_id,
-            number,
-            _FIRST,
-            0,
-            (0, NO_OFFSET),
-            self._reader.topic_ids(app.inputs),
-            partitions,
-            one.counts,
-        )
-        scope = snapshot_scope(app.state_id, number, 0)
-        snapshots = _store(new)
-        snapshots.save(number, 0, write(one.state, msgspec.to_builtins(checkpoint), app.key, scope))
-        snapshots.remove(number, but=0)  # of topics of this name that were deleted
-
     @contextmanager
     def _discarded_on_error(self, new: Generation, partitions: int) -> Iterator[None]:
         """Delete the topics and snapshots of the new generation if the block fails."""
@@ -175,7 +167,7 @@ class _Rescaling:
             raise
 
     def _switch(self, new: Generation, partitions: int) -> None:
-        """Commit offsets: of the routers, if there were none yet, and last those of the tasks."""
+        """Commit offsets: of the routers, if they have none, and last those of the tasks."""
         app = new.application
         with open_admin(self._settings) as admin:
             if not self._application.sources:
@@ -190,6 +182,17 @@ def _store(generation: Generation) -> SnapshotStore:
     found = snapshot_store(generation.config, generation.application)
     assert found is not None  # noqa: S101 - _require_possible has checked it
     return found
+
+
+def _save(new: Generation, one: RescaledTask, ids: tuple[str, ...], partitions: int) -> None:
+    """Save the first snapshot of a new partition, as a service restores it."""
+    app, number = new.application, one.partition
+    first = (0, NO_OFFSET)
+    checkpoint = Checkpoint(app.state_id, number, _FIRST, 0, first, ids, partitions, one.counts)
+    scope, snapshots = snapshot_scope(app.state_id, number, 0), _store(new)
+    position = msgspec.to_builtins(checkpoint)
+    snapshots.save(number, 0, write(one.state, position, app.key, scope))
+    snapshots.remove(number, but=0)  # those of deleted topics of this name
 
 
 def _done(

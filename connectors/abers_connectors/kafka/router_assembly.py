@@ -37,11 +37,12 @@ def open_router(  # noqa: PLR0913 - the parts of a service
     *,
     largest: int,
     closed: Callable[[Consumer], Callable[..., None]],
+    require_generation: Callable[[], object],
 ) -> Router:
     """Open a router; the stack closes it.
 
     `largest` is the number of bytes of the largest record, and `closed` returns what closes a
-    consumer.
+    consumer; `require_generation` is that of `assembly.open_worker`.
     """
     kafka = kafka_section(config)
     group = application.router_group
@@ -78,11 +79,13 @@ def open_router(  # noqa: PLR0913 - the parts of a service
             start=kafka.starting_offset,
             policy=kafka.on_offset_out_of_range,
             warn=_log.warning,
+            require_generation=require_generation,
         ),
         routing=ModelRouting(config, reader.partition_count(routed)),
         limits=batch_limits(kafka),
         stall_timeout=kafka.stall_timeout / 1000,
         status=status,
+        largest=largest,
         patience=status.session_timeout + kafka.max_task_idle / 1000,
     )
 

@@ -226,6 +226,7 @@ class StateAdmin:
             offsets.end,
             (first, second),
             partitions=count,
+            follows="" if last is None else last.follows,
         )
 
     def _ranges(

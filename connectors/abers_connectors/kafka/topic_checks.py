@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 _LARGEST = "max.message.bytes"
-_ORIGIN_BYTES = 256  # of the header that a router adds, and of the batch, at most
+_ORIGIN_BYTES = 1 << 12  # for the header that a router adds, as sizes are estimated
 _KEEPS_TIMES = [*(role for role, rights in NEEDED.items() if rights == ("WRITE",)), "routed"]
 _HOUR = 3_600_000  # the default of brokers since Kafka 4
 

@@ -113,6 +113,7 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_input_partitions": (
             [] if view.input_partitions is None else [((), view.input_partitions)]
         ),
+        "abers_following_partitions": _by(view.following),
         "abers_assigned_partitions": [((), len(view.assigned))],
         "abers_restored_partitions": [((), len(view.restored))],
         "abers_alarm_episodes": (dict.fromkeys(tests, 0) | counts.alarms).items(),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers_connectors.runtime.timestamp_merge import MergedRecords, TimestampMerge
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchBuffer", "BatchLimits"]
 
 _POLL = 0.1  # seconds of a poll while nothing is queued
+_NOTHING = -1  # a cap before the first offset
 _TASKS = 4  # that share the records of a batch: the fewer of a task, the more each costs
 _QUEUED_BATCHES = 4  # batches that may queue of one of two inputs before it is paused
 
@@ -40,6 +43,8 @@ class _InputState:
 
     partition: TopicPartition
     backlog: int
+    cap: float = math.inf  # offset before which the records are applied
+    beyond: list[Record] = field(default_factory=list)  # from there on
     paused: bool = False
 
 
@@ -52,6 +57,20 @@ class _TaskBuffer:
         self.merge = TimestampMerge(len(inputs))
         self.open = MergedRecords([], [])
         self.missing_since: float | None = None
+
+    def add(self, which: int, records: Sequence[Record]) -> None:
+        """Queue records of an input, and what the cap allows now."""
+        one = self.inputs[which]
+        one.beyond += records
+        count = bisect_left(one.beyond, one.cap, key=attrgetter("offset"))
+        self.merge.add(which, one.beyond[:count])
+        del one.beyond[:count]
+
+    @property
+    def empty(self) -> bool:
+        """Whether all records before the caps were taken."""
+        queued = (self.merge.queued(which)[0] for which in range(len(self.inputs)))
+        return not self.open.records and not any(queued)
 
 
 class BatchBuffer:
@@ -75,13 +94,17 @@ class BatchBuffer:
         self._since = None
         self._tasks, self._by_partition = {}, {}
 
-    def add_task(self, number: int, backlogs: Mapping[TopicPartition, int]) -> None:
+    def add_task(
+        self, number: int, backlogs: Mapping[TopicPartition, int], *, capped: bool = False
+    ) -> None:
         """Take the records of a task from now on.
 
         `backlogs` are its inputs, observations first, each with its end. Up to there the inputs are
-        merged strictly by time, however long that takes.
+        merged strictly by time, however long that takes. If it is `capped`, nothing is taken before
+        the first call of `cap`.
         """
-        inputs = [_InputState(partition, end) for partition, end in backlogs.items()]
+        cap = _NOTHING if capped else math.inf
+        inputs = [_InputState(partition, end, cap) for partition, end in backlogs.items()]
         task = _TaskBuffer(inputs, self._limits.records)
         self._tasks[number] = task
         for which, one in enumerate(task.inputs):
@@ -91,13 +114,27 @@ class BatchBuffer:
         """Put at most so many records of a task into a batch; it may have more already."""
         self._tasks[number].most = records
 
+    def cap(self, number: int, caps: Sequence[int]) -> None:
+        """Apply the records of a task before an offset of each input, merged strictly by time."""
+        task = self._tasks[number]
+        for which, cap in enumerate(caps):
+            task.inputs[which].cap = cap
+            task.add(which, ())
+        self._fill(task)
+        self._pause_or_resume(task)
+
+    def drained(self, number: int) -> bool:
+        """Return whether all records before the caps of a task were taken, and these are set."""
+        task = self._tasks[number]
+        return task.empty and all(one.cap > _NOTHING and self._reached(one) for one in task.inputs)
+
     def add(self, records: Mapping[TopicPartition, Sequence[Record]]) -> None:
         """Add records; those of other tasks are dropped."""
         for partition, part in records.items():
             found = self._by_partition.get(partition)
             if found is not None:
                 task, which = found
-                task.merge.add(which, part)
+                task.add(which, part)
         self._fill_all()
 
     def head(self, number: int) -> int | None:
@@ -175,7 +212,14 @@ class BatchBuffer:
         waited = 0.0 if task.missing_since is None else self._clock() - task.missing_since
         return [self._skipped(one, waited) for one in task.inputs]
 
+    def _reached(self, one: _InputState) -> bool:
+        """Return whether an input has no further record before its cap."""
+        position = self._consumer.fetch_position(one.partition).position
+        return position is not None and position >= one.cap
+
     def _skipped(self, one: _InputState, waited: float) -> bool:
+        if one.cap < math.inf:
+            return self._reached(one)
         fetched = self._consumer.fetch_position(one.partition)
         if fetched.lag is not None and fetched.lag <= 0:
             return True
@@ -189,6 +233,7 @@ class BatchBuffer:
         for which, one in enumerate(task.inputs):
             count, size = task.merge.queued(which)
             full = count > share * limits.records or size > share * limits.bytes
+            full = full or bool(one.beyond)
             if full and not one.paused:
                 self._consumer.pause(one.partition)
             elif one.paused and not full:

@@ -56,6 +56,7 @@ class ChangelogRecord(msgspec.Struct, array_like=True, frozen=True):
     dead: list[tuple[int, str]]  # row, and reason or "tombstone", where a record is no event
     entry: JournalEntry | None  # of all other rows, which are events; None without events
     partitions: int = 0  # number of each input's; 0 if it is unknown
+    follows: str = ""  # id of the application that publishes instead; "" for none
 
 
 class _Part(NamedTuple):

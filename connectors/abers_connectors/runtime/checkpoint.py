@@ -79,6 +79,7 @@ class Checkpoint(
     topic_ids: tuple[str, ...] = ()  # of the inputs, in the same order; none if they are unknown
     partitions: int = 0  # number of each input's; 0 if it is unknown
     counts: RecordCounts = RecordCounts()
+    follows: str = ""  # id of the application that publishes instead; "" for none
 
     @classmethod
     def from_position(cls, position: Any) -> Checkpoint:  # noqa: ANN401 - anything a snapshot holds

@@ -182,6 +182,8 @@ class Deserializer:
             found = {row: _NO_KEY for row, one in enumerate(records) if one.key is None}
         if self._routed:
             found |= {row: _NOT_ROUTED for row, one in enumerate(records) if not _is_routed(one)}
+            cut = ((row, one) for row, one in enumerate(records) if isinstance(one, RoutedRecord))
+            found |= {row: _unroutable(one.whole) for row, one in cut if one.whole}
         if BadHeaders in {type(one.headers) for one in records}:
             bad = (row for row, one in enumerate(records) if type(one.headers) is BadHeaders)
             found |= dict.fromkeys(bad, _BAD_HEADERS)
@@ -196,6 +198,14 @@ def input_schemas(config: Config) -> tuple[Schema, Schema]:
     """Return the schemas of observations and of labels."""
     reads = config.reads()
     return Schema(config.fields(), reads), Schema(config.label_fields(), reads, "labels")
+
+
+def _unroutable(size: int) -> BadRecordError:
+    detail = (
+        f"about {size} bytes with its key and headers, which the topic of routers does not take, "
+        "so only its beginning is here; raise max.message.bytes of that topic, and write it again"
+    )
+    return BadRecordError("too-large", detail)
 
 
 def _is_routed(record: Record) -> bool:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.timestamp_merge import MergedRecords
     from abers_connectors.runtime.transport import Headers, Record
 
-__all__ = ["ORIGIN", "RoutedOrigin", "RoutedRecord", "origins"]
+__all__ = ["ORIGIN", "Beginning", "RoutedOrigin", "RoutedRecord", "origins"]
 
 ORIGIN = "abers.origin"
 """The last header of a routed record."""
 
-_ORIGIN = struct.Struct(">BIqq")
+_ORIGIN, _SIZE = struct.Struct(">BIqq"), struct.Struct(">I")
+_PREVIEW = 1_000  # bytes of a value that is too large to be routed
 _LABELS, _UNREAD, _BAD_HEADERS = 1, 2, 4  # bits of the first byte
 
 
@@ -45,17 +46,23 @@ class RoutedOrigin(NamedTuple):
     timestamp: int
     unread: bool = False  # the router could not read its model
     bad_headers: bool = False  # its headers could not be decoded, and are lost
+    whole: int = 0  # its bytes, if it is too large to be routed: then only its beginning is there
 
     def encoded(self) -> bytes:
         """Return the value of the header."""
-        which, partition, offset, timestamp, unread, bad_headers = self
+        which, partition, offset, timestamp, unread, bad_headers, whole = self
         bits = which | _UNREAD * unread | _BAD_HEADERS * bad_headers
-        return _ORIGIN.pack(bits, partition, offset, timestamp)
+        size = _SIZE.pack(whole) if whole else b""
+        return _ORIGIN.pack(bits, partition, offset, timestamp) + size
 
     @classmethod
-    def decoded(cls, value: bytes) -> RoutedOrigin:
-        """Return the origin in a header, which has the right size."""
-        bits, partition, offset, timestamp = _ORIGIN.unpack(value)
+    def decoded(cls, value: bytes | None) -> RoutedOrigin | None:
+        """Return the origin in a header; None if it has the wrong size."""
+        size = 0 if value is None else len(value)
+        if value is None or size not in {_ORIGIN.size, _ORIGIN.size + _SIZE.size}:
+            return None
+        bits, partition, offset, timestamp = _ORIGIN.unpack_from(value)
+        whole = _SIZE.unpack_from(value, _ORIGIN.size)[0] if size > _ORIGIN.size else 0
         return cls(
             bits & _LABELS,
             partition,
@@ -63,6 +70,7 @@ class RoutedOrigin(NamedTuple):
             timestamp,
             bool(bits & _UNREAD),
             bool(bits & _BAD_HEADERS),
+            whole,
         )
 
 
@@ -85,6 +93,43 @@ class RoutedRecord(msgspec.Struct, gc=False):
     value: bytes | None
     headers: Headers
     unread: bool  # the router could not read its model
+    whole: int  # its bytes, if it was too large to be routed
+
+    @classmethod
+    def of(cls, record: Record, origin: RoutedOrigin, topic: str) -> RoutedRecord:
+        """Return a record of the routed topic as that of the topic that it comes from."""
+        headers: Headers = BadHeaders() if origin.bad_headers else record.headers[:-1]
+        return cls(
+            topic,
+            origin.partition,
+            origin.offset,
+            origin.timestamp,
+            record.key,
+            record.value,
+            headers,
+            origin.unread,
+            origin.whole,
+        )
+
+
+class Beginning(NamedTuple):
+    """What is routed of a record that is too large: a `runtime.transport.Record`."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    value: bytes
+    whole: int  # bytes of the record
+    key: None = None
+    headers: Headers = ()
+
+    @classmethod
+    def of(cls, record: Record, whole: int) -> Beginning:
+        """Return the beginning of a record with so many bytes."""
+        value = (record.value or b"")[:_PREVIEW]
+        place = record.topic, record.partition, record.offset
+        return cls(*place, record.timestamp, value, whole)
 
 
 def origins(merged: MergedRecords, topics: Sequence[str]) -> MergedRecords:
@@ -100,14 +145,8 @@ def origins(merged: MergedRecords, topics: Sequence[str]) -> MergedRecords:
             records.append(one)
             inputs.append(0)
             continue
-        which, partition, offset, timestamp, unread, bad_headers = origin
-        headers: Headers = BadHeaders() if bad_headers else one.headers[:-1]
-        records.append(
-            RoutedRecord(
-                topics[which], partition, offset, timestamp, one.key, one.value, headers, unread
-            )
-        )
-        inputs.append(which)
+        records.append(RoutedRecord.of(one, origin, topics[origin.which]))
+        inputs.append(origin.which)
     read_at = [one.offset for one in merged.records]
     return merged._replace(records=records, inputs=inputs, read_at=read_at)
 
@@ -116,6 +155,4 @@ def _origin(headers: Headers) -> RoutedOrigin | None:
     if not headers:
         return None
     name, value = headers[-1]
-    if name != ORIGIN or value is None or len(value) != _ORIGIN.size:
-        return None
-    return RoutedOrigin.decoded(value)
+    return RoutedOrigin.decoded(value) if name == ORIGIN else None

@@ -16,17 +16,24 @@ from typing import TYPE_CHECKING
 
 from abers_connectors.runtime.batch_buffer import BatchBuffer
 from abers_connectors.runtime.group_watch import GroupWatch
-from abers_connectors.runtime.routed_record import ORIGIN, RoutedOrigin, encoded_origins
+from abers_connectors.runtime.model_routes import UNREAD, Routes
+from abers_connectors.runtime.routed_record import ORIGIN, Beginning, RoutedOrigin, encoded_origins
 from abers_connectors.runtime.router_alignment import RouterAlignment
 from abers_connectors.runtime.status import ROUTER
-from abers_connectors.runtime.transport import BadHeaders, TopicPartition, TransactionError
+from abers_connectors.runtime.transport import (
+    LARGEST,
+    BadHeaders,
+    TopicPartition,
+    TransactionError,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.batch_buffer import BatchLimits
-    from abers_connectors.runtime.model_routes import ModelRouting, Routes
+    from abers_connectors.runtime.model_routes import ModelRouting
     from abers_connectors.runtime.router_start import RouterStart
     from abers_connectors.runtime.status import Status
     from abers_connectors.runtime.timestamp_merge import MergedRecords
@@ -48,7 +55,7 @@ _POLLED_BATCHES = 4  # batches of records that one poll may return
 _MERGED = 0  # the number of the only sequence of records in the buffer
 _INTERVAL = 1.0  # seconds between two updates of the lags
 _LIVE = 1.0  # seconds after a record in which the next is waited for closely
-_CLOSE, _IDLE = 0.005, 0.05  # seconds that the other stage may wait
+_CLOSE, _IDLE = 0.005, 0.05  # seconds that a stage may wait; kafka-python reads nothing in none
 
 
 class Router:
@@ -56,7 +63,8 @@ class Router:
 
     `start` finds where to read. The router fails if it is outside its group for more than
     `stall_timeout` seconds. In a backlog it waits for other routers that are behind, but not for
-    one without progress for `patience` seconds.
+    one without progress for `patience` seconds. Of a record with more than `largest` bytes only the
+    beginning is routed.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -72,6 +80,7 @@ class Router:
         stall_timeout: float,
         status: Status,
         patience: float,
+        largest: int = LARGEST,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application, self._clock = application, clock
@@ -83,7 +92,7 @@ class Router:
         self._seat = status.seats[ROUTER]
         self._group = GroupWatch(application.router_group, stall_timeout, clock)
         self._buffer = BatchBuffer(consumer, limits, clock)
-        self._limits = limits
+        self._limits, self._largest = limits, largest
         self._max_records = _POLLED_BATCHES * limits.records
         (topic,) = application.inputs
         self._targets = [TopicPartition(topic, n) for n in range(reader.partition_count(topic))]
@@ -111,7 +120,7 @@ class Router:
 
     def alongside(self) -> float:
         """Route what has arrived; return the seconds that another stage may wait then."""
-        self.turn(0.0)
+        self.turn(_CLOSE)
         live = self._clock() - self._last < _LIVE
         return min(_CLOSE if live else _IDLE, self._buffer.poll_timeout(joined=self._group.joined))
 
@@ -211,13 +220,13 @@ class Router:
         offsets = self._start.offsets(membership)
         if offsets is None:
             return
+        ends = self._reader.last_stable_offsets([*offsets])
         self._epoch = membership.epoch
         topics = self._application.sources
         self._offsets, self._published = dict(offsets), -math.inf
         self._alignment.begin(self._start.inputs, self._offsets)
         self._inputs = sorted(offsets, key=lambda one: (topics.index(one.topic), one.partition))
         if self._inputs:
-            ends = self._reader.last_stable_offsets(self._inputs)
             self._buffer.add_task(_MERGED, {one: ends[one] for one in self._inputs})
         for one in self._inputs:
             self._consumer.seek(one, offsets[one])
@@ -254,6 +263,9 @@ class Router:
 
     def _send(self, routes: Routes) -> None:
         """Send records, each with its origin; `map` calls for half the price of a loop."""
+        sizes = sizes_of(routes.records)
+        if max(sizes, default=0) > self._largest:
+            routes = _cut(routes, sizes, self._largest)
         records = routes.records
         columns = (
             [self._targets[one] for one in routes.partitions],
@@ -263,6 +275,16 @@ class Router:
             [one.timestamp if one.timestamp >= 0 else None for one in records],
         )
         deque(map(self._producer.send, *columns), maxlen=0)
+
+
+def _cut(routes: Routes, sizes: Sequence[int], largest: int) -> Routes:
+    """Return records with the beginning of each that is too large, which is unread then."""
+    rows = [row for row, size in enumerate(sizes) if size > largest]
+    records, partitions = [*routes.records], [*routes.partitions]
+    for row in rows:
+        records[row] = Beginning.of(records[row], sizes[row])
+        partitions[row] = UNREAD
+    return Routes(records, routes.inputs, partitions, sorted({*routes.unread, *rows}))
 
 
 def _headers(routes: Routes) -> list[Headers]:
@@ -282,6 +304,7 @@ def _headers(routes: Routes) -> list[Headers]:
             one.timestamp,
             unread=row in routes.unread,
             bad_headers=type(one.headers) is BadHeaders,
+            whole=one.whole if isinstance(one, Beginning) else 0,
         ).encoded()
     if not any(given):
         return [[one] for one in zip(repeat(ORIGIN), encoded)]

@@ -29,6 +29,7 @@ class RouterStart:
 
     `reader` is of the group of the routers. `start` and `policy` are `kafka.starting_offset` and
     `kafka.on_offset_out_of_range`. `warn` is called with a sentence about a gap that is skipped.
+    `require_generation` raises if the routed topic is not that of the generation in use.
     """
 
     def __init__(  # noqa: PLR0913 - each is independent
@@ -40,9 +41,11 @@ class RouterStart:
         start: Literal["earliest", "latest"] | int,
         policy: OffsetGapPolicy,
         warn: Callable[[str], None],
+        require_generation: Callable[[], object] = lambda: None,
     ) -> None:
         self._application, self._reader, self._producer = application, reader, producer
         self._start, self._policy, self._warn = start, policy, warn
+        self._require_generation = require_generation
         self.inputs: Sequence[TopicPartition] = ()
         """All partitions of the inputs, when offsets were last found."""
 
@@ -51,13 +54,15 @@ class RouterStart:
 
         Raises a StateError if records are lost, or the offsets of the group are.
         """
-        known = [
+        self._require_generation()
+        inputs = [
             TopicPartition(topic, number)
             for topic in self._application.sources
             for number in range(self._reader.partition_count(topic))
         ]
-        # A broker may not have heard yet of a partition that was added.
-        self.inputs = inputs = [*dict.fromkeys([*known, *membership.assigned])]
+        self.inputs = inputs
+        if not membership.assigned <= {*inputs}:  # a partition was added a moment ago
+            return None
         committed = {one: found.offset for one, found in self._reader.all_committed(inputs).items()}
         if not committed:
             if not self._may_begin(inputs[0], membership):
@@ -83,12 +88,14 @@ class RouterStart:
         (topic,) = self._application.inputs
         for number in range(self._reader.partition_count(topic)):
             one = TopicPartition(topic, number)
-            if end := self._reader.offset_range(one).end:
+            start, end = self._reader.offset_range(one)
+            # Ends of transactions are no records.
+            if start or any(self._reader.read(one, start, end)):
                 group = self._application.router_group
                 msg = (
-                    f"{one} has @{end} records, and the group {group} has no committed offsets any "
-                    "more, so records would be routed twice; set its offsets behind the last "
-                    "routed records by kafka-consumer-groups.sh --reset-offsets, or start a new "
-                    "application (kafka.application_id)"
+                    f"{one} has records before @{end}, and the group {group} has no committed "
+                    "offsets any more, so records would be routed twice; set its offsets behind "
+                    "the last routed records by kafka-consumer-groups.sh --reset-offsets, or start "
+                    "a new application (kafka.application_id)"
                 )
                 raise StateError(msg)

@@ -109,7 +109,7 @@ class Serializer:
         The records of each sink have the order of their causes. A dead letter replaces an output
         that is too large, and comes before all others.
         """
-        found = dict.fromkeys(_SINKS, OutputRecords())
+        found = self.nothing()
         dead: list[_DeadLetter] = []
         if outputs is not None:
             causes = decoded.causes(records)
@@ -124,6 +124,11 @@ class Serializer:
         dead += self._dead(outputs, decoded, records)
         found[DEAD_LETTERS] = self._dead_records(dead)
         return found
+
+    @staticmethod
+    def nothing() -> dict[str, OutputRecords]:
+        """Return no records for each sink, as of a batch that is not published."""
+        return dict.fromkeys(_SINKS, OutputRecords())
 
     def predictions(
         self, outputs: Outputs, decoded: DecodedBatch, records: Sequence[Record]

@@ -85,6 +85,7 @@ class StatusView:
     now: float  # wall-clock time in milliseconds since 1970
     snapshot_every: int | None  # records between snapshots; None without a store of them
     input_partitions: int | None  # of each input, of all processes together; None while unknown
+    following: Mapping[str, int]  # partitions that follow another application, by how far they are
 
     def gauges_of_monitors(self) -> Iterator[tuple[str, Number]]:
         """Yield each number of a model that is a gauge, with the model."""
@@ -140,6 +141,8 @@ class Status:
         self._hints: dict[str, None] = {}
         self._losses: Sequence[str] = ()
         self._last_abort: list[str] = []
+        self._take_over: list[str] = []
+        self._following: Mapping[str, int] = {}
         self._counts = Counters()
         self._names = NamedModels(max_models)
         self.models = ModelIndex()
@@ -246,6 +249,11 @@ class Status:
         with self._lock:
             self._counts.aborts[stage] += 1
             self._last_abort = [f"the last aborted transaction: {why}"]
+
+    def update_take_over(self, sentence: str | None, following: Mapping[str, int]) -> None:
+        """Replace the hint about a take-over, and the partitions that follow its predecessor."""
+        self._take_over = [] if sentence is None else [sentence]
+        self._following = following
 
     def snapshot_finished(self, *, saved: bool) -> None:
         """Count a snapshot."""
@@ -357,7 +365,7 @@ class Status:
                 sorted(self._assigned),
                 sorted(self._restored),
                 [
-                    *(*self._hints, *self._losses, *wrong, *self._last_abort),
+                    *(*self._take_over, *self._hints, *self._losses, *wrong, *self._last_abort),
                     *([] if reason is None else [reason]),
                 ],
                 copy(self._counts),
@@ -374,6 +382,7 @@ class Status:
                 self._wall() * 1000,
                 self.snapshot_every,
                 self.input_partitions,
+                self._following,
             )
 
 

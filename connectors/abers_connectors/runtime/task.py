@@ -98,9 +98,13 @@ class StreamTask:
             decoded.no_events(),
             entry,
             self.checkpoint.partitions,
+            self.checkpoint.follows,
         )
         self._advance(changelog_record)
-        output_records = serializer.serialize(outputs, decoded, merged.records)
+        if self.checkpoint.follows:
+            output_records = serializer.nothing()
+        else:
+            output_records = serializer.serialize(outputs, decoded, merged.records)
         return BatchResult(output_records, changelog_record, decoded, outputs)
 
     def empty_record(self) -> ChangelogRecord:
@@ -115,6 +119,7 @@ class StreamTask:
             [],
             None,
             checkpoint.partitions,
+            checkpoint.follows,
         )
         self._advance(record)
         return record
@@ -122,6 +127,10 @@ class StreamTask:
     def seek(self, next_offsets: tuple[int, int]) -> None:
         """Continue at other offsets of the inputs; write `empty_record` to commit them."""
         self.checkpoint = msgspec.structs.replace(self.checkpoint, next_offsets=next_offsets)
+
+    def follow(self, application_id: str) -> None:
+        """Publish nothing as long as that application publishes; "" for publishing again."""
+        self.checkpoint = msgspec.structs.replace(self.checkpoint, follows=application_id)
 
     def identify(self, topic_ids: tuple[str, ...], partitions: int) -> None:
         """Record the topics that the offsets are of, and the number of their partitions."""
@@ -162,6 +171,7 @@ class StreamTask:
             batch=record.number + 1,
             next_offsets=record.next_offsets,
             partitions=record.partitions or self.checkpoint.partitions,
+            follows=record.follows,
             counts=self.checkpoint.counts.plus(record.inputs, record.dead),
         )
 

@@ -14,6 +14,7 @@ import math
 import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from abers.exceptions import DeadLettersError, StateError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.restore import RestoredTask
     from abers_connectors.runtime.serializer import Serializer
     from abers_connectors.runtime.status import Status
+    from abers_connectors.runtime.take_over import TakeOver
     from abers_connectors.runtime.task import BatchResult, StreamTask
     from abers_connectors.runtime.timestamp_merge import MergedRecords
     from abers_connectors.runtime.transport import (
@@ -63,8 +65,9 @@ class Worker:
     dropped. The worker fails if it is outside the consumer group for more than `stall_timeout`
     seconds. `require_topics` is called when the assignment has changed, and raises if the topics
     have other partitions than at the start. `on_commit` is called for each task of a committed
-    batch, and `housekeeping` after each turn of the loop, except a turn that rebalances.
-    `alongside` is called before each poll, and returns how many seconds that may take.
+    batch, and `housekeeping` after each turn of the loop, except a turn that rebalances. Tasks that
+    follow another application do so by `take_over`. `alongside` is called before each poll, and
+    returns how many seconds that may take.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -85,6 +88,7 @@ class Worker:
         require_topics: Callable[[], object] = lambda: None,
         on_commit: Callable[[StreamTask, BatchResult], object] = lambda *_: None,
         housekeeping: Callable[[Sequence[StreamTask]], None] = lambda _: None,
+        take_over: TakeOver | None = None,
         alongside: Callable[[], float] = lambda: math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -94,7 +98,7 @@ class Worker:
         self._deserializer, self._serializer, self._topics = deserializer, serializer, topics
         self._stop_on_dead_letter, self._require_topics = stop_on_dead_letter, require_topics
         self._on_commit, self._housekeeping = on_commit, housekeeping
-        self._alongside, self._clock = alongside, clock
+        self._take_over, self._alongside, self._clock = take_over, alongside, clock
         self._group = GroupWatch(application.id, stall_timeout, clock)
         self._buffer = BatchBuffer(consumer, limits, clock)
         self._poison = PoisonSearch(limits.records)
@@ -141,15 +145,28 @@ class Worker:
         """Take records that were polled, and process and commit a batch if one is due."""
         self._seat.last_heartbeat = membership.last_heartbeat
         self._buffer.add(polled)
-        if membership.group_metadata is not None and self._buffer.due():
+        if membership.group_metadata is not None:
             try:
-                taken = self._buffer.take()
-                batch = [(number, self._application.seen(part)) for number, part in taken]
-                self._process(batch, membership.group_metadata)
+                self._follow(membership.group_metadata)
+                if self._buffer.due():
+                    taken = self._buffer.take()
+                    batch = [(number, self._application.seen(part)) for number, part in taken]
+                    self._process(batch, membership.group_metadata)
+                    self._check_dead_letters()
             except (TransactionError, SuspectedError) as error:
                 self._discard(error)
-            self._check_dead_letters()
         self._housekeeping([*self._tasks.values()])
+
+    def _follow(self, group_metadata: object) -> None:
+        """Let tasks follow another application, or publish in its place."""
+        if self._take_over is not None:
+            publish = partial(self._publish_from_here, group_metadata)
+            self._take_over.follow(self._tasks, self._buffer, publish)
+
+    def _publish_from_here(self, group_metadata: object, task: StreamTask) -> None:
+        """Commit where a task begins to publish, and go on from there."""
+        self._commit_position(task, group_metadata)
+        self._start_fetching(task.checkpoint.partition, task)
 
     # The assignment
 
@@ -183,7 +200,7 @@ class Worker:
             for partition in sorted(partitions, key=lambda one: one not in previous):
                 task, uncommitted = self._restore(partition, previous.get(partition), self._go_on)
                 if uncommitted:
-                    self._commit_initial_offsets(task, membership.group_metadata)
+                    self._commit_position(task, membership.group_metadata)
                 self._start_fetching(partition, task)
                 self.status.restored(task)
         except _RebalancedError:
@@ -216,14 +233,14 @@ class Worker:
         offsets = self._offsets([task])
         ends = {one: self._reader.last_stable_offset(one) for one in offsets}
         self._tasks[partition] = task
-        self._buffer.add_task(partition, ends)
+        self._buffer.add_task(partition, ends, capped=bool(task.checkpoint.follows))
         self._buffer.limit(partition, self._poison.most(partition))
         for input_partition, offset in offsets.items():
             self._consumer.seek(input_partition, offset)
             self._consumer.resume(input_partition)
 
-    def _commit_initial_offsets(self, task: StreamTask, group_metadata: object | None) -> None:
-        """Commit the first offsets of a new task together with an empty changelog record.
+    def _commit_position(self, task: StreamTask, group_metadata: object | None) -> None:
+        """Commit the offsets of a task, as at its start, together with an empty changelog record.
 
         From then on, the offsets of the group and the changelog agree.
         """

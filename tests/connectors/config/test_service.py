@@ -375,6 +375,15 @@ MISTAKES = {
     "kafka.predictions = 'in'": (
         'kafka.predictions: "in" is already kafka.observations; name another topic'
     ),
+    "kafka.routed = 'r'": 'kafka.routed: needs kafka.route_by = "model"',
+    "kafka = {route_by = 'model', outcomes = 'abers.routed'}": (
+        'kafka.routed: "abers.routed" is already kafka.outcomes; name another topic'
+    ),
+    "kafka.route_by = 'model'\ninput.fields.model = 'const:m'\n"
+    "input.label_fields.model = 'm'\nkafka.labels = 'l'": (
+        "kafka.route_by: routes a label by its model, and input.fields.model and "
+        "input.label_fields.model name a constant and a field; write the same in both"
+    ),
     "kafka.outcomes = 'abers.changelog'": (
         'kafka.changelog: "abers.changelog" is already kafka.outcomes; name another topic'
     ),

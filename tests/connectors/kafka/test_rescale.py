@@ -6,22 +6,30 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.connectors.conftest import in_a_line
 from tests.connectors.kafka.clients import on_each_client
 from tests.connectors.kafka.rescaling import RescaledApplication, Stream, stream
 
+from abers.exceptions import BrokerError
 from abers_connectors.exit_codes import CONFIG, USAGE
-from abers_connectors.kafka.generations import generation_in_use
+from abers_connectors.kafka.assembly import open_worker
+from abers_connectors.kafka.generations import generation_in_use, require_generation
+from abers_connectors.runtime.status import ROUTER, TASKS
+from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.connectors.conftest import Ran
     from tests.connectors.kafka.brokers import Broker
+
+    from abers_connectors.runtime.status import Stage
 
     Invoke = Callable[..., Ran]
     Start = Callable[..., subprocess.Popen[bytes]]
@@ -68,7 +76,10 @@ def test_more_and_fewer(
 def test_from_partitions_of_the_inputs(
     broker: Broker, tmp_path: Path, start: Start, invoke: Invoke
 ) -> None:
-    """An application that ran without routers goes on with them, from its committed offsets."""
+    """An application that ran without routers goes on with them, from its committed offsets.
+
+    When the brokers have deleted the offsets of its group, its changelog says what is in use.
+    """
     application = RescaledApplication(broker, tmp_path, start, (4, 4))
     first, second = stream(1200, (4, 4), by_model=True).cut(60)
     del application.kafka["route_by"]
@@ -77,6 +88,33 @@ def test_from_partitions_of_the_inputs(
     rescale(invoke, application, 3)
     application.serve(second)
     application.require(application.outputs(records + application.routed([2])))
+    with broker.admin() as admin:
+        admin.delete_groups([application.name])
+    assert generation_in_use(application.config()).number == 2
+
+
+@pytest.mark.parametrize("stage", [ROUTER, TASKS])
+def test_a_process_of_an_earlier_generation(
+    broker: Broker, tmp_path: Path, start: Start, invoke: Invoke, stage: Stage
+) -> None:
+    """A process that found the state before it was rescaled, and joins after that, ends with 75."""
+    application = RescaledApplication(broker, tmp_path, start)
+    application.serve(stream(50, (3, 2)))
+    config = application.config()
+    old = generation_in_use(config)
+    rescale(invoke, application, 2)
+    with (
+        pytest.raises(BrokerError, match="is of generation 2, and this process of 1"),
+        open_worker(
+            old.config,
+            old.application,
+            None,
+            Supervisor({}),
+            stage=stage,
+            require_generation=partial(require_generation, config, old.number),
+        ) as worker,
+    ):
+        worker.run()
 
 
 def test_kills(broker: Broker, tmp_path: Path, start: Start, invoke: Invoke) -> None:
@@ -86,7 +124,7 @@ def test_kills(broker: Broker, tmp_path: Path, start: Start, invoke: Invoke) -> 
     application.serve(first)
     before, config = totals(invoke, application), application.written()
     for step in count(1):
-        words = [sys.executable, KILLED, str(step), config, "3"]
+        words = [sys.executable, str(KILLED), str(step), config, "3"]
         ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert totals(invoke, application) == before
         if not ran.returncode:

@@ -199,6 +199,29 @@ def test_a_record_of_somebody_else(broker: Broker, tmp_path: Path, start: Start)
     assert labels
 
 
+def test_a_record_that_is_too_large(broker: Broker, tmp_path: Path, start: Start) -> None:
+    """A record that the routed topic does not take is a dead letter with its beginning."""
+    application = RoutedApplication(broker, tmp_path, start, "librdkafka")
+    seen, _ = traffic(20, (4, 3))
+    value = b'{"model": "a", "x": "' + b"x" * (2 << 20) + b'"}'
+    large = Message(value, b"k", 2, START, [("h", b"v")])
+    (offset,) = broker.produce(
+        application.topic("observations"),
+        [large],
+        compression_type="gzip",
+        max_request_size=4 << 20,
+    )
+    application.produce("observations", seen)
+    with application.run() as process:
+        application.until(partial(predicts_more, application, len(seen) - 1), process)
+        application.until(lambda: bool(application.read("dead_letters")), process)
+        application.stop(process)
+    (dead,) = application.read("dead_letters")
+    found = json.loads(dead.value)
+    assert (found["reason"], found["partition"], found["offset"]) == ("too-large", 2, offset)
+    assert found["raw"] == value[:1000].decode()
+
+
 def test_ran_without_routers(broker: Broker, tmp_path: Path, start: Start) -> None:
     """An application that has read the inputs themselves is refused, with what to do."""
     application = RoutedApplication(broker, tmp_path, start, "librdkafka", (3, 3))

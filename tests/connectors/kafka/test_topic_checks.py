@@ -226,6 +226,20 @@ def test_equal_keys_in_equal_partitions_are_right(
     assert check(config, {}) == []
 
 
+def test_routers_are_recommended_where_keys_are_ids(
+    broker: Broker, produce: Callable[..., list[int]]
+) -> None:
+    """Keys with one record each, and models with many, are a reason for routers."""
+    config = created(broker, partitions=4)
+    observations, labels = all_of(config)[:2]
+    for topic in (observations, labels):
+        values = [b'{"model": "m%d"}' % (n % 3) for n in range(60)]
+        produce(topic, [Message(one, key=b"id-%d" % n) for n, one in enumerate(values)])
+    found = check(config, {})
+    assert fatal(found) == set()
+    only(found, "kafka.observations", "60 keys and 3 models", 'kafka.route_by = "model"')
+
+
 def test_records_without_keys_are_reported(
     broker: Broker, produce: Callable[..., list[int]]
 ) -> None:
@@ -238,6 +252,18 @@ def test_records_without_keys_are_reported(
     assert (first.where, first.fatal) == ("kafka.observations", False)
     assert "1 of the last 2 records" in first.text
     assert (second.where, second.fatal) == ("kafka.labels", True)
+
+
+def test_a_routed_application(broker: Broker, topics: Make) -> None:
+    """With routers inputs may differ; the routed topic must keep records, and fit the changelog."""
+    given = {"partitions": 4, "route_by": "model", "labels": topics("labels", 3)}
+    assert check(created(broker, **given), {}) == []
+    config = created(broker, **given, routed=topics("routed", 3, retention_ms="1000"))
+    found = check(config, {})
+    assert fatal(found) == {"kafka.routed"}
+    only(found, "retention.ms=1000", "--add-config", "retention.ms=-1", "max.message.bytes=")
+    with pytest.raises(ConfigError, match=r"kafka\.routed"):
+        require_durable(config, {})
 
 
 def test_one_partition_needs_no_keys(broker: Broker, produce: Callable[..., list[int]]) -> None:

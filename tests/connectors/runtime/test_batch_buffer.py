@@ -179,3 +179,53 @@ def test_limit_of_a_task(topics: Topics) -> None:
     topics.now += 11
     buffer.add({})
     assert len(offsets(buffer)) == 6
+
+
+def test_nothing_is_taken_before_the_first_cap(topics: Topics) -> None:
+    """A capped task waits for its first cap, and its inputs are paused meanwhile."""
+    topics.ends.update({OBSERVATIONS: 9, LABELS: 9})
+    buffer = buffer_of(topics)
+    buffer.add_task(0, {OBSERVATIONS: 0, LABELS: 0}, capped=True)
+    for partition in (OBSERVATIONS, LABELS):
+        buffer.add(topics.read(partition, 1, 2, 3))
+    topics.now += 1e6
+    buffer.add({})
+    assert offsets(buffer) == []
+    assert not buffer.drained(0)
+    assert topics.paused == {OBSERVATIONS, LABELS}
+
+
+def test_nothing_is_taken_beyond_a_cap(topics: Topics) -> None:
+    """Records before the caps come by time, those beyond once the caps allow it."""
+    topics.ends.update({OBSERVATIONS: 9, LABELS: 9})
+    buffer = buffer_of(topics)
+    buffer.cap(0, [2, 1])
+    buffer.add(topics.read(OBSERVATIONS, 1, 3, 5, 7))
+    buffer.add({})
+    topics.now += 1e6
+    assert offsets(buffer) == [], "the label before its cap has not arrived"
+    buffer.add(topics.read(LABELS, 2, 4, 6))
+    assert not buffer.drained(0)
+    topics.now += 10.0
+    assert offsets(buffer) == [(0, 0), (1, 0), (0, 1)]
+    assert buffer.drained(0)
+    assert topics.paused == {OBSERVATIONS, LABELS}
+    buffer.cap(0, [4, 3])
+    assert not buffer.drained(0)
+    buffer.add({})
+    assert topics.paused == set()
+    topics.now += 10.0
+    assert offsets(buffer) == [(1, 1), (0, 2), (1, 2), (0, 3)]
+    assert buffer.drained(0)
+
+
+def test_markers_of_transactions_before_a_cap(topics: Topics) -> None:
+    """An input whose position has passed its last record is at a cap after that."""
+    buffer = buffer_of(topics)
+    buffer.cap(0, [3, 0])
+    buffer.add(topics.read(OBSERVATIONS, 1, 2))
+    topics.now += 10.0
+    assert offsets(buffer) == [(0, 0), (0, 1)]
+    assert not buffer.drained(0)
+    topics.positions[OBSERVATIONS] = 3
+    assert buffer.drained(0)

@@ -26,10 +26,14 @@ OLD, NEW = TopicPartition("scores", 0), TopicPartition("scores", 1)
 class UninformedReader:
     """A reader whose broker has not heard yet that a partition was added."""
 
+    def __init__(self) -> None:
+        """Start with the partition that was there before."""
+        self.partitions = 1
+
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions that the broker knows."""
         del topic
-        return 1
+        return self.partitions
 
     def all_committed(self, partitions: Sequence[TopicPartition]) -> dict[Any, CommittedOffset]:
         """Return the offsets that the group has committed."""
@@ -44,10 +48,12 @@ class UninformedReader:
 
 def test_a_partition_that_was_added_goes_on() -> None:
     """What another router has committed of a new partition is not routed twice."""
-    reader = cast("Any", UninformedReader())
+    reader, producer = UninformedReader(), cast("Any", None)
     start = RouterStart(
-        APPLICATION, reader, cast("Any", None), start="latest", policy="stop", warn=print
+        APPLICATION, cast("Any", reader), producer, start="latest", policy="stop", warn=print
     )
     membership = GroupMembership(1, frozenset({OLD, NEW}), None, 0.0)
+    assert start.offsets(membership) is None
+    reader.partitions = 2
     assert start.offsets(membership) == {OLD: 40, NEW: 20}
     assert start.inputs == [OLD, NEW]

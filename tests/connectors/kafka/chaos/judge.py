@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -44,15 +44,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckResult",
+    "Inputs",
+    "Replayed",
     "changes",
     "committed",
     "history",
     "judge",
     "log_of",
     "order",
+    "output",
     "poison_once",
+    "require_each_once",
+    "require_same",
     "restored",
-    "same",
 ]
 
 _MOST_BYTES = 1_000_000
@@ -137,7 +141,7 @@ def restored(  # noqa: PLR0913 - of one task
         return restorer.restore(number, None, tick).task
 
 
-class _Inputs:
+class Inputs:
     """The records of the inputs."""
 
     def __init__(self, application: Application) -> None:
@@ -150,7 +154,12 @@ class _Inputs:
         }
 
     def offsets(self, which: int, partition: int) -> list[int]:
+        """Return the offsets of a partition."""
         return sorted(offset for w, p, offset in self.records if (w, p) == (which, partition))
+
+    def applied(self, changelog: Sequence[ChangelogRecord], number: int) -> list[Record]:
+        """Return the records of a task in the order in which they were applied."""
+        return [self.records[which, number, offset] for which, offset in order(changelog)]
 
 
 def order(changelog: Sequence[ChangelogRecord]) -> list[tuple[int, int]]:
@@ -164,41 +173,53 @@ def order(changelog: Sequence[ChangelogRecord]) -> list[tuple[int, int]]:
     ]
 
 
-def _each_once(changelog: Sequence[ChangelogRecord], inputs: _Inputs, partition: int) -> None:
+def require_each_once(changelog: Sequence[ChangelogRecord], inputs: Inputs, partition: int) -> None:
     """Assert that every offset of both inputs was applied once, in ascending order."""
     applied = order(changelog)
     for which in (0, 1):
         offsets = [offset for w, offset in applied if w == which]
-        same(offsets, inputs.offsets(which, partition), f"input {which}[{partition}]")
+        require_same(offsets, inputs.offsets(which, partition), f"input {which}[{partition}]")
     for one, next_offsets in pairwise(changelog):
         assert all(a <= b for a, b in zip(one.next_offsets, next_offsets.next_offsets, strict=True))
     ends = [(inputs.offsets(which, partition) or [-1])[-1] + 1 for which in (0, 1)]
     assert not applied or [*changelog[-1].next_offsets] == ends
 
 
-class _Replayed:
+class Replayed:
     """The outputs of one processor in memory for a task, which takes batches of some sizes."""
 
-    def __init__(
-        self, application: Application, records: list[Record], sizes: Sequence[int]
-    ) -> None:
+    def __init__(self, application: Application) -> None:
         config = application.config()
         self.said: dict[str, list[Any]] = defaultdict(list)
         self.dead: list[tuple[int, str]] = []
         self.processor: Processor = ServiceApplication.of(config).new_processor()
-        deserializer = Deserializer(config, partitions=application.partitions)
-        serializer = Serializer(max_bytes=_MOST_BYTES)
-        topics = [application.topics["observations"], application.topics["labels"]]
+        self._deserializer = Deserializer(config, partitions=application.partitions)
+        self._serializer = Serializer(max_bytes=_MOST_BYTES)
+        self._topics = [application.topics["observations"], application.topics["labels"]]
+
+    def take(self, records: list[Record], sizes: Sequence[int]) -> Self:
+        """Process some records."""
         for start, end in pairwise(accumulate(sizes, initial=0)):
             batch = records[start:end]
-            decoded = deserializer.decode(batch, [topics.index(one.topic) for one in batch])
+            inputs = [self._topics.index(one.topic) for one in batch]
+            decoded = self._deserializer.decode(batch, inputs)
             outputs = self.processor.process_batch(decoded.events) if len(decoded.events) else None
-            for sink, found in serializer.serialize(outputs, decoded, batch).items():
+            for sink, found in self._serializer.serialize(outputs, decoded, batch).items():
                 for key, value, headers, timestamp in zip(*found[:4], strict=True):
                     self.said[sink].append((key, value, [*headers], timestamp))
             dead = [(start + row, reason) for row, reason, _ in decoded.dead]
             dead += [(start + row, "tombstone") for row in decoded.tombstones]
             self.dead += sorted(dead)
+        return self
+
+
+def output(records: Sequence[Record], partition: int) -> list[tuple[Any, ...]]:
+    """Return what a partition of an output has, as `Replayed.said` has it."""
+    return [
+        (one.key, one.value, [*one.headers], one.timestamp)
+        for one in records
+        if one.partition == partition
+    ]
 
 
 def _sizes(application: Application, changelog: Sequence[ChangelogRecord]) -> list[int]:
@@ -243,7 +264,7 @@ def judge(
         and snapshots of format 1 count predictions over all models, where those of now count the
         predictions of each model.
     """
-    inputs, changelog = _Inputs(application), history(application)
+    inputs, changelog = Inputs(application), history(application)
     there = {
         sink: application.broker.consume(application.topics[sink])
         for sink in ("predictions", "outcomes", "dead_letters")
@@ -256,22 +277,16 @@ def judge(
     poison_once(there["dead_letters"], poison)
     from_snapshots, parts = 0, list[dict[str, int]]()
     for number in range(application.partitions):
-        _each_once(changelog[number], inputs, number)
-        records = [
-            inputs.records[which, number, offset] for which, offset in order(changelog[number])
-        ]
-        replayed = _Replayed(application, records, _sizes(application, changelog[number]))
-        same(_dead(changelog[number]), replayed.dead, f"dead[{number}]")
+        require_each_once(changelog[number], inputs, number)
+        records = inputs.applied(changelog[number], number)
+        replayed = Replayed(application).take(records, _sizes(application, changelog[number]))
+        require_same(_dead(changelog[number]), replayed.dead, f"dead[{number}]")
         for sink, records in there.items():
-            found = [
-                (one.key, one.value, [*one.headers], one.timestamp)
-                for one in records
-                if one.partition == number
-            ]
+            found = output(records, number)
             expected = replayed.said[sink]
             if mixed and sink == "dead_letters":
                 found, expected = map(_without_sentences, (found, expected))
-            same(found, expected, f"{sink}[{number}]")
+            require_same(found, expected, f"{sink}[{number}]")
         known, of = _states_equal(
             application, number, task, _State.of(replayed.processor, task), mixed=mixed
         )
@@ -309,7 +324,7 @@ def _without_sentences(dead: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]
     ]
 
 
-def same(found: Sequence[Any], expected: Sequence[Any], where: str) -> None:
+def require_same(found: Sequence[Any], expected: Sequence[Any], where: str) -> None:
     """Assert that two are equal, and show where they are not."""
     for row, pair in enumerate(zip(found, expected, strict=False)):
         assert pair[0] == pair[1], (where, row, *pair)

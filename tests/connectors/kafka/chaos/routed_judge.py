@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 from kafka.partitioner.default import murmur2
-from tests.connectors.kafka.chaos.judge import changes, order, poison_once, restored, same
+from tests.connectors.kafka.chaos.judge import changes, order, poison_once, require_same, restored
 
 from abers.stream import Events, Label, Observation, Processor, accounts
 from abers.stream.repartition import split
@@ -208,7 +208,7 @@ def _changed_once(
         for partition in {one.partition for one in records} | {*changelog}:
             applied = [offset for _, offset in order(changelog.get(partition, ()))]
             there = [one.offset for one in records if one.partition == partition]
-            same(applied, there, f"{topic}[{partition}]")
+            require_same(applied, there, f"{topic}[{partition}]")
 
 
 # The outputs
@@ -271,7 +271,7 @@ def _same_outputs(
     """Assert that outputs are those expected, and in the order of their model in a partition."""
     found = [(one.key, one.value, [*one.headers], one.timestamp) for one in records]
     expected = [*chain.from_iterable(made)]
-    same(sorted(found, key=_by_value), sorted(expected, key=_by_value), where)
+    require_same(sorted(found, key=_by_value), sorted(expected, key=_by_value), where)
     numbers = {
         value: (which, row)
         for which, some in enumerate(made)
@@ -301,7 +301,7 @@ def _same_dead(
         if "offset" not in one
     ]
     expected = [dead for model in models for dead in model.dead]
-    same(sorted(found), sorted(expected), "dead letters")
+    require_same(sorted(found), sorted(expected), "dead letters")
 
 
 # The states

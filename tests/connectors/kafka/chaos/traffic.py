@@ -138,7 +138,8 @@ def with_any_keys(records: Iterator[Sent], seed: int) -> Iterator[Sent]:
     random = Random(seed)  # noqa: S311 - not for secrets
     for one in records:
         if one.reason != "null-key":  # which is none where keys may be any
-            yield one._replace(key=None if random.random() < 0.1 else random.randbytes(4))
+            bare = random.random() < 0.1 and one.value is not None  # this client writes no such one
+            yield one._replace(key=None if bare else random.randbytes(4))
 
 
 class Traffic:

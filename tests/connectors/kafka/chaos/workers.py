@@ -43,7 +43,7 @@ class Worker:
     module
         The module that is run: the command unless given.
     words
-        Further words of its command line.
+        More words of the command line.
     kafka
         Further keys of its section [kafka].
 
@@ -51,6 +51,8 @@ class Worker:
     ----------
     exits
         Codes with which it ended, in order.
+    words
+        As given; the next start has what is set here.
     """
 
     def __init__(
@@ -64,9 +66,9 @@ class Worker:
         **kafka: object,
     ) -> None:
         """Start it."""
-        self.instance = instance
-        config = str(application.written(instance, **kafka))
-        self._command = [python, "-m", module, "run", config, *words]
+        self.instance, self._command = instance, [python, "-m", module]
+        self._config = application.written(instance, **kafka)
+        self.words = words
         self.log: Path = application.folder / f"worker-{instance}.log"
         self.exits: list[int] = []
         self.wanted = True
@@ -77,7 +79,7 @@ class Worker:
         with self.log.open("ab") as log:
             self._before = log.tell()
             self.process = subprocess.Popen(
-                self._command,
+                [*self._command, "run", self._config, *self.words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
