@@ -258,11 +258,11 @@ class _Model:
                         cause.record.timestamp,
                     )
                 )
-        for row, letter in outputs.dead_letters:
-            assert letter.row is None, letter  # all others are known beforehand
-            event = msgspec.json.encode(letter.event).decode()
+        for row, dead in outputs.dead_letters:
+            assert dead.row is None, dead  # all others are known beforehand
+            event = msgspec.json.encode(dead.event).decode()
             time = batch[row][0].record.timestamp
-            self.dead.append((letter.reason, letter.detail, event, time))
+            self.dead.append((dead.reason, dead.detail, event, time))
 
 
 def _same_outputs(
