@@ -45,7 +45,7 @@ __all__ = ["ELASTIC", "ElasticForm", "attacked_elastic"]
 
 ROUTER, TASKS = "router", "tasks"  # stages; names of processes begin with them
 _KILLED = Path(__file__).parents[1] / "killed_rescale.py"
-_STOP = 25  # seconds, after which a process ends by itself
+_STOP = 30  # seconds, after which supervisors kill
 _Fault: TypeAlias = str  # what, and of whom
 
 
