@@ -121,6 +121,8 @@ class TransactionalProducer:
         headers: list[tuple[str, bytes]],
         timestamp: int | None,
     ) -> Any:  # noqa: ANN401 - has no types
+        if key is None and value is None:  # which this client refuses to write
+            key = b""
         try:
             return self._producer.send(to.topic, value, key, headers, to.partition, timestamp)
         except errors.KafkaError:  # a context manager for every record would be slow

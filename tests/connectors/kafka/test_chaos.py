@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.connectors.kafka.chaos.apart import attacked_apart
-from tests.connectors.kafka.clients import on_each_client
+from tests.connectors.kafka.clients import on_each_client, on_each_client_at_length
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,3 +33,13 @@ def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
     said = attacked_apart("tasks", tmp_path, "kafka-python")
     assert said.count("snapshots damaged") == 3
     assert said.count("3 kills") == said.count("lost 0, duplicates 0, state equal True") == 3
+
+
+@pytest.mark.kafka
+@on_each_client_at_length
+def test_everything_happens_once_in_more_and_fewer_partitions(client: str, tmp_path: Path) -> None:
+    """Routers and tasks are killed and paused, inputs grow, and tasks become more, then fewer."""
+    said = attacked_apart("elastic-short", tmp_path, client)
+    assert "3 kills, 1 pauses past the session, 2 rescales killed and repeated" in said
+    assert "lost 0, duplicates 0, state equal True" in said
+    assert "in a backlog by 0" in said

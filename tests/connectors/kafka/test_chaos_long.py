@@ -39,3 +39,13 @@ def test_everything_happens_once_whatever_is_predicted(client: str, tmp_path: Pa
     """Each other task, and a learner, survives the faults of the short campaign."""
     said = attacked_apart("tasks-long", tmp_path, client)
     assert said.count("5 kills") == said.count("lost 0, duplicates 0, state equal True") == 3
+
+
+@pytest.mark.kafka
+@pytest.mark.long
+@pytest.mark.parametrize("client", CLIENTS)
+def test_everything_happens_once_in_more_and_fewer_partitions(client: str, tmp_path: Path) -> None:
+    """Routers, tasks and nodes are killed and paused, and tasks become 32 from 16, and then 8."""
+    said = attacked_apart("elastic", tmp_path, client)
+    assert "2 rescales killed and repeated" in said
+    assert "lost 0, duplicates 0, state equal True" in said

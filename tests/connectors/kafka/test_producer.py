@@ -62,6 +62,24 @@ def test_who_lost_a_partition_cannot_commit(
         one.close()
 
 
+@on_each_client
+def test_a_record_of_nothing(
+    client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """A record with neither key nor value is written, as a router must write it."""
+    topic = topics()
+    first = member(broker, watchdog, "a", topic, client=client)
+    (membership,) = settled(first, owned=1)
+    producer = writer(broker, watchdog, topic, client=client)
+    producer.begin()
+    producer.send(TopicPartition(topic, 0), None, None, [("origin", b"x")])
+    producer.commit({TopicPartition(topic, 0): 0}, membership.group_metadata)
+    (found,) = broker.consume(topic)
+    assert (found.key or None, found.value, [*found.headers]) == (None, None, [("origin", b"x")])
+    for one in (producer, first):
+        one.close()
+
+
 def knows_directory(log: Path, directory: Path, topic: str) -> bool:
     """Return whether the controller's log has the directory of the first partition of a topic."""
     about = directory / f"{topic}-0" / "partition.metadata"  # is written late

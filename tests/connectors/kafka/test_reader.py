@@ -81,6 +81,20 @@ def test_topics_and_times(
     assert log.offset_for_time(TopicPartition(topic, 1), 4000) is None
 
 
+def test_a_partition_that_was_added(
+    broker: Broker, topics: Callable[..., str], reader: Callable[[str], PartitionReader]
+) -> None:
+    """Several partitions are asked for together, also if one is new."""
+    topic = topics()
+    old, new = (TopicPartition(topic, number) for number in range(2))
+    log = reader(topic)
+    assert log.last_stable_offsets([old]) == {old: 0}
+    with broker.admin() as admin:
+        admin.create_partitions({topic: 2})
+    broker.produce(topic, [Message(b"x", partition=1)])
+    assert log.last_stable_offsets([old, new]) == {old: 0, new: 1}
+
+
 NOBODY = """
 from abers_connectors.kafka.reader import PartitionReader
 from abers_connectors.runtime.watchdog import Watchdog

@@ -1,6 +1,8 @@
 """Attack the service on a broker of one's own, and print what was left.
 
-python -m tests.connectors.kafka.chaos {short|long|tasks|tasks-long|failover} CLIENT FOLDER [SEED]
+python -m tests.connectors.kafka.chaos FORM CLIENT FOLDER [SEED]
+
+FORM is short, long, tasks, tasks-long, failover, elastic-short, or elastic.
 
 CLIENT may name a group protocol too: "librdkafka, consumer".
 """
@@ -18,6 +20,7 @@ from tests.connectors.kafka.brokers import Broker
 from tests.connectors.kafka.chaos import faulty
 from tests.connectors.kafka.chaos.application import Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, attacked
+from tests.connectors.kafka.chaos.elastic import ELASTIC, ElasticForm, attacked_elastic
 from tests.connectors.kafka.chaos.nemesis import Nemesis
 from tests.connectors.kafka.chaos.tasks import TASKS
 from tests.connectors.kafka.chaos.workers import Supervisor
@@ -59,10 +62,14 @@ def main(form: str, client: str, folder: str, seed: str = "7") -> None:
     logging.disable(logging.CRITICAL)  # of clients, whose broker is gone now and then
     os.environ.setdefault(NAME, new_key())  # of the workers, and of the judge
     storage = Path(folder, "broker")
-    broker = Broker.started("--dir", storage, *FORMS[form].options)
+    chosen = ELASTIC.get(form) or FORMS[form]
+    broker = Broker.started("--dir", storage, *chosen.options)
     try:
-        for name in FORMS[form].tasks:
-            broker = _attack(FORMS[form], name, client, broker, storage, int(seed))
+        if isinstance(chosen, ElasticForm):
+            attacked_elastic(chosen, client, broker, storage, int(seed))
+            return
+        for name in chosen.tasks:
+            broker = _attack(chosen, name, client, broker, storage, int(seed))
     finally:
         broker.stop()
 

@@ -14,6 +14,7 @@ from tests.connectors.kafka.brokers import Broker, unique
 from abers_connectors.config.model import Config, load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 __all__ = ["SESSION", "Application"]
@@ -47,10 +48,20 @@ class Application:
         """Make its topics."""
         self.broker, self.folder, self.partitions = broker, folder, partitions
         self.name = unique("app")
-        self.topics = broker.create_all(partitions)
+        self.topics = self._created_topics()
         self._sections: dict[str, dict[str, Any]] = sections
         if _is_consumer(sections.get("kafka", {})):
-            broker.set_session_timeout(self.name, SESSION)
+            for group in self.groups:
+                broker.set_session_timeout(group, SESSION)
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """Its consumer groups."""
+        return [self.name]
+
+    def _created_topics(self) -> dict[str, str]:
+        """Create its topics, and return their names by their keys in [kafka]."""
+        return self.broker.create_all(self.partitions)
 
     def configured(self, instance: str = "0", **kafka: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401
         """Return the sections of a worker's configuration."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.sections import KafkaSection
 
-__all__ = ["SECTIONS", "attacked", "drained", "flowing"]
+__all__ = ["SECTIONS", "attacked", "client_of", "drained", "flowing", "stopped", "verified"]
 
 SECTIONS: dict[str, dict[str, Any]] = {
     **BINARY.sections,
@@ -133,7 +133,7 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     record(
         Result(
             f"{config.settings().task}: {counted}",
-            _client(config.kafka),
+            client_of(config.kafka),
             killed,
             found.lost,
             found.duplicates,
@@ -151,21 +151,33 @@ def attacked(  # noqa: PLR0913 - an attack's parts
 
 def _accounted(application: Application, of: dict[str, int]) -> None:
     """Assert that `abers state verify` says the same, and that there was something to lose."""
-    deadline = time.monotonic() + PATIENCE
-    while True:  # until the sessions of the workers have ended
-        ran = CliRunner().invoke(app, ["state", "verify", str(application.written()), "--json"])
-        if "the group of" not in ran.stderr:
-            break
-        assert time.monotonic() < deadline, ran.stderr
-        time.sleep(0.5)
-    assert ran.exit_code == 0, ran.stderr
-    assert json.loads(ran.stdout)["total"] == of
+    assert verified(application) == of
     kinds = ("duplicate_observations", "duplicate_labels", "late_labels", "undecodable")
     assert min(of[name] for name in kinds) > 0, of
     print(f"chaos: {', '.join(one.sentence(of) for one in accounts.ACCOUNTS)}")  # noqa: T201
 
 
-def _client(kafka: KafkaSection) -> str:
+def verified(application: Application) -> dict[str, int]:
+    """Return the accounts that `abers state verify` finds."""
+    found = json.loads(stopped("state", "verify", str(application.written()), "--json"))
+    total: dict[str, int] = found["total"]
+    return total
+
+
+def stopped(*words: str) -> str:
+    """Run a command once the sessions of the workers have ended, and return what it says."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        ran = CliRunner().invoke(app, words)
+        if "the group of" not in ran.stderr:
+            break
+        assert time.monotonic() < deadline, ran.stderr
+        time.sleep(0.5)
+    assert ran.exit_code == 0, ran.stderr
+    return ran.stdout
+
+
+def client_of(kafka: KafkaSection) -> str:
     """Return the name of a client, as `CLIENTS` has it."""
     keys: dict[str, str] = {"client": kafka.client}
     if kafka.group_protocol != "classic":

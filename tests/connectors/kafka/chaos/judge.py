@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from tests.connectors.kafka.brokers import Broker
     from tests.connectors.kafka.chaos.application import Application
     from tests.connectors.kafka.chaos.tasks import Task
 
@@ -45,12 +46,14 @@ __all__ = [
     "CheckResult",
     "Inputs",
     "Replayed",
+    "changes",
     "committed",
     "history",
     "judge",
     "log_of",
     "order",
     "output",
+    "poison_once",
     "require_each_once",
     "require_same",
     "restored",
@@ -74,10 +77,11 @@ class CheckResult(NamedTuple):
 
 
 @contextmanager
-def log_of(application: Application) -> Iterator[PartitionReader]:
-    """Open a reader outside the group of an application."""
+def log_of(application: Application, group: str | None = None) -> Iterator[PartitionReader]:
+    """Open a reader outside a group, that of an application unless given."""
     watchdog = Watchdog(PATIENCE)
-    log = PartitionReader(application.name, settings=application.broker.client, watchdog=watchdog)
+    group = group or application.name
+    log = PartitionReader(group, settings=application.broker.client, watchdog=watchdog)
     try:
         yield log
     finally:
@@ -98,30 +102,40 @@ def committed(application: Application) -> dict[tuple[str, int], tuple[int, int]
 
 def history(application: Application) -> dict[int, list[ChangelogRecord]]:
     """Return the changelog records of each task; a gap raises a StateError."""
-    assemblers: dict[int, Assembler] = defaultdict(lambda: Assembler(0))
     changelog: dict[int, list[ChangelogRecord]] = {n: [] for n in range(application.partitions)}
-    for record in application.broker.consume(application.topics["changelog"]):
+    return changelog | changes(application.broker, application.topics["changelog"], 0)
+
+
+def changes(broker: Broker, topic: str, first: int) -> dict[int, list[ChangelogRecord]]:
+    """Return the records of a changelog by partition, whose first batch has this number."""
+    assemblers: dict[int, Assembler] = defaultdict(lambda: Assembler(first))
+    changelog: dict[int, list[ChangelogRecord]] = defaultdict(list)
+    for record in broker.consume(topic):
         one = assemblers[record.partition].add(record.value)
         if one is not None:
             changelog[record.partition].append(one)
     return changelog
 
 
-def restored(
+def restored(  # noqa: PLR0913 - of one task
     application: Application,
     number: int,
     folder: Path | None,
     *,
+    home: ServiceApplication | None = None,
     say: Callable[[str], None] = print,
     tick: Callable[[], None] = lambda: None,
 ) -> StreamTask:
-    """Restore a task from the snapshots in a folder and the changelog, or from that alone."""
+    """Restore a task from the snapshots in a folder and the changelog, or from that alone.
+
+    `home` is the application at its generation, the first unless given.
+    """
 
     def never(_: int) -> StreamTask:
         raise AssertionError
 
-    home = ServiceApplication.of(application.config())
-    snapshots = None if folder is None else SnapshotStore(str(folder), application.name)
+    home = home or ServiceApplication.of(application.config())
+    snapshots = None if folder is None else SnapshotStore(str(folder), home.state_id)
     with log_of(application) as log:
         restorer = Restorer(home, log, snapshots, never, lambda _: False, warn=say)
         return restorer.restore(number, None, tick).task
@@ -260,7 +274,7 @@ def judge(
     duplicates = sum(predicted.values()) - len(predicted)
     unasked = predicted.keys() - ids
     assert (lost, duplicates, len(unasked)) == (0, 0, 0), (lost, duplicates, sorted(unasked)[:5])
-    _poison_once(there["dead_letters"], poison)
+    poison_once(there["dead_letters"], poison)
     from_snapshots, parts = 0, list[dict[str, int]]()
     for number in range(application.partitions):
         require_each_once(changelog[number], inputs, number)
@@ -362,7 +376,7 @@ def _states_equal(
     return len(kept), of
 
 
-def _poison_once(records: Sequence[Record], poison: Mapping[tuple[str, int, int], str]) -> None:
+def poison_once(records: Sequence[Record], poison: Mapping[tuple[str, int, int], str]) -> None:
     """Assert that each bad record has one dead letter, and only unmatched labels have others."""
     found: Counter[tuple[str, int, int, str]] = Counter()
     for one in records:

@@ -85,19 +85,20 @@ class Nemesis:
         self._random = Random(seed)  # noqa: S311 - not for secrets
         self.done: Counter[str] = Counter()
 
-    def worker(self) -> Worker:
-        """Draw a worker."""
-        return self._random.choice([*self._supervisor.workers.values()])
+    def worker(self, named: str = "") -> Worker:
+        """Draw a worker, of those whose names begin so."""
+        workers = self._supervisor.workers.items()
+        return self._random.choice([one for name, one in workers if name.startswith(named)])
 
-    def kill(self) -> None:
+    def kill(self, named: str = "") -> None:
         """Kill a worker, as a power failure does."""
-        self.worker().kill()
+        self.worker(named).kill()
         self.done["kills"] += 1
         self._wait(0.5, 3)
 
-    def pause(self) -> None:
+    def pause(self, named: str = "") -> None:
         """Stop a worker until its partitions are another's, and resume it."""
-        worker = self.worker()
+        worker = self.worker(named)
         worker.send(signal.SIGSTOP)
         self._wait(SESSION * 1.5, SESSION * 2)
         worker.send(signal.SIGCONT)
@@ -148,6 +149,15 @@ class Nemesis:
             assert time.monotonic() < deadline
             self._wait(0.1, 0.2)
         self.done["nodes killed"] += 1
+
+    def hang(self) -> None:
+        """Stop one of three nodes from answering for a while; its connections stay open."""
+        broker, node = self._application.broker, self._random.randint(1, 3)
+        broker.pause(node)
+        self._wait(1, 8)
+        broker.resume(node)
+        self.done["nodes paused"] += 1
+        self._wait(0.5, 2)
 
     def foreign(self) -> None:
         """Kill a worker, and have a foreign transaction open on the changelog as it restores."""

@@ -10,6 +10,7 @@ import heapq
 import json
 import time
 from collections import Counter
+from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.chaos.application import Application
     from tests.connectors.kafka.chaos.tasks import Task
 
-__all__ = ["LIMIT", "MODELS", "START", "Sent", "Traffic", "bad_record", "made", "observed"]
+__all__ = [
+    "LIMIT",
+    "MODELS",
+    "START",
+    "Sent",
+    "Traffic",
+    "bad_record",
+    "made",
+    "observed",
+    "with_any_keys",
+]
 
 START = 1_700_000_000_000
 LIMIT = 2_000
@@ -35,6 +46,7 @@ _STEP = 10  # ms between two observations
 _MEAN_DELAY = 15_000  # ms of a label
 _CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 _TOMBSTONE = "tombstone"
+_METADATA_AGE = 3_000  # ms after which partitions are found that were added
 
 
 class Sent(NamedTuple):
@@ -121,6 +133,15 @@ def _json(**fields: Any) -> bytes:  # noqa: ANN401
     return json.dumps(fields).encode()
 
 
+def with_any_keys(records: Iterator[Sent], seed: int) -> Iterator[Sent]:
+    """Yield records under keys that say nothing of their models; some have none."""
+    random = Random(seed)  # noqa: S311 - not for secrets
+    for one in records:
+        if one.reason != "null-key":  # which is none where keys may be any
+            bare = random.random() < 0.1 and one.value is not None  # this client writes no such one
+            yield one._replace(key=None if bare else random.randbytes(4))
+
+
 class Traffic:
     """Writes the records, in chunks that are compressed in turn by each codec.
 
@@ -149,6 +170,7 @@ class Traffic:
                 compression_type=one,
                 linger_ms=20,
                 acks="all",
+                metadata_max_age_ms=_METADATA_AGE,
                 delivery_timeout_ms=1000 * PATIENCE,
                 max_block_ms=1000 * PATIENCE,
             )
@@ -160,7 +182,7 @@ class Traffic:
         """Write a number of records, at a limited rate, and return the number written."""
         began, written = time.monotonic(), 0
         while written < count:
-            chunk = [one for one, _ in zip(self.left, range(min(200, count - written)))]  # noqa: B905
+            chunk = [*islice(self.left, min(200, count - written))]
             if not chunk:
                 break
             self.write(chunk)

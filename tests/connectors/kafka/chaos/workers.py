@@ -89,12 +89,13 @@ class Worker:
     def ready(self, code: int = 200, within: float = PATIENCE) -> None:
         """Wait until /readyz answers with a code, while the process runs."""
         deadline = time.monotonic() + within
-        while self._readyz() != code:
+        while self.readyz() != code:
             assert self.process.poll() is None, self.said()[-2_000:]
             assert time.monotonic() < deadline, self.said()[-2_000:]
             time.sleep(0.05)
 
-    def _readyz(self) -> int | None:
+    def readyz(self) -> int | None:
+        """Return the code that /readyz answers with, None if it does not answer."""
         found = _URL.search(self.log.read_bytes()[self._before :])
         if found is None:
             return None
