@@ -105,7 +105,7 @@ def judge_routed(
         if one.origin not in poison or _is_refused(one.record, poison[one.origin]):
             event = _event(one.record)
             by_model[event.model].append((one, event))
-    models = {model: _Model(application, some) for model, some in by_model.items()}
+    models = {model: _ReplayedModel(application, some) for model, some in by_model.items()}
     written = {
         key: application.broker.consume(application.topics[key])
         for key in ("predictions", "outcomes", "dead_letters")
@@ -229,7 +229,7 @@ def _is_refused(record: ConsumerRecord, reason: str) -> bool:
     return reason == "time-in-future"
 
 
-class _Model:
+class _ReplayedModel:
     """What a processor makes of the records of one model.
 
     Attributes
@@ -302,7 +302,7 @@ def _by_value(one: _Written) -> bytes:
 
 
 def _same_dead(
-    records: Sequence[ConsumerRecord], models: Sequence[_Model], poison: Mapping[Place, str]
+    records: Sequence[ConsumerRecord], models: Sequence[_ReplayedModel], poison: Mapping[Place, str]
 ) -> None:
     """Assert that each bad record, and each label that nothing waited for, has one dead letter."""
     poison_once(records, poison)
@@ -322,7 +322,7 @@ def _same_dead(
 
 
 def _states_equal(
-    application: ElasticApplication, models: Mapping[str, _Model], partitions: int
+    application: ElasticApplication, models: Mapping[str, _ReplayedModel], partitions: int
 ) -> None:
     """Assert that restored tasks have each model as it is alone, in the partition of its slot."""
     home, found = application.generation().application, list[str]()
@@ -346,7 +346,7 @@ def _payloads(state: Snapshot) -> dict[str, bytes]:
 
 
 def _accounts(
-    models: Mapping[str, _Model], records: int, poison: Mapping[Place, str]
+    models: Mapping[str, _ReplayedModel], records: int, poison: Mapping[Place, str]
 ) -> dict[str, int]:
     """Return the sums that all tasks together must have."""
     whole = accounts.total(one.processor.accounts for one in models.values())
