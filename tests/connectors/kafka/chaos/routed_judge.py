@@ -102,10 +102,10 @@ def judge_routed(
     _changed_once(application, tapped)
     by_model: dict[str, list[tuple[_Routed, Event]]] = defaultdict(list)
     for one in routed:
-        if one.origin not in poison:
+        if one.origin not in poison or _is_refused(one.record, poison[one.origin]):
             event = _event(one.record)
             by_model[event.model].append((one, event))
-    models = {model: _Model(application, some) for model, some in by_model.items()}
+    models = {model: _ReplayedModel(application, some) for model, some in by_model.items()}
     written = {
         key: application.broker.consume(application.topics[key])
         for key in ("predictions", "outcomes", "dead_letters")
@@ -122,7 +122,7 @@ def judge_routed(
         {generation: len(records) for generation, records in tapped.items()},
         _latest(routed),
         max((_latest(_of(one, routed)) for one in backlogs), default=0),
-        _accounts(application, models, len(inputs), poison),
+        _accounts(models, len(inputs), poison),
     )
 
 
@@ -222,7 +222,14 @@ def _event(record: ConsumerRecord) -> Event:
     return Label(one["id"], one["time"], value=one["label"], **known)
 
 
-class _Model:
+def _is_refused(record: ConsumerRecord, reason: str) -> bool:
+    """Return whether a record is an event all the same, which a processor refuses."""
+    if reason == "bad-score":
+        return not isinstance(json.loads(record.value or b"")["score"], str)
+    return reason == "time-in-future"
+
+
+class _ReplayedModel:
     """What a processor makes of the records of one model.
 
     Attributes
@@ -230,7 +237,9 @@ class _Model:
     made
         Predictions and outcomes, each as it is written.
     dead
-        Reason, sentence, event and time of dead letters.
+        Reason, sentence, event and time of labels for which no observation came.
+    refused
+        Reasons of events that are none, by origin.
     """
 
     def __init__(
@@ -239,6 +248,7 @@ class _Model:
         self.processor = Processor(application.config().settings())
         self.made: dict[str, list[_Written]] = {"predictions": [], "outcomes": []}
         self.dead: list[tuple[str, str, str, int]] = []
+        self.refused: dict[Place, str] = {}
         for start in range(0, len(records), _BATCH):
             self._take(records[start : start + _BATCH])
 
@@ -259,7 +269,9 @@ class _Model:
                     )
                 )
         for row, dead in outputs.dead_letters:
-            assert dead.row is None, dead  # all others are known beforehand
+            if dead.row is not None:
+                self.refused[batch[row][0].origin] = dead.reason
+                continue
             event = msgspec.json.encode(dead.event).decode()
             time = batch[row][0].record.timestamp
             self.dead.append((dead.reason, dead.detail, event, time))
@@ -290,10 +302,12 @@ def _by_value(one: _Written) -> bytes:
 
 
 def _same_dead(
-    records: Sequence[ConsumerRecord], models: Sequence[_Model], poison: Mapping[Place, str]
+    records: Sequence[ConsumerRecord], models: Sequence[_ReplayedModel], poison: Mapping[Place, str]
 ) -> None:
     """Assert that each bad record, and each label that nothing waited for, has one dead letter."""
     poison_once(records, poison)
+    refused = {place: reason for one in models for place, reason in one.refused.items()}
+    assert refused.items() <= poison.items()
     said = [(json.loads(one.value or b""), one.timestamp) for one in records]
     found = [
         (one["reason"], one["detail"], one["raw"], time)
@@ -308,7 +322,7 @@ def _same_dead(
 
 
 def _states_equal(
-    application: ElasticApplication, models: Mapping[str, _Model], partitions: int
+    application: ElasticApplication, models: Mapping[str, _ReplayedModel], partitions: int
 ) -> None:
     """Assert that restored tasks have each model as it is alone, in the partition of its slot."""
     home, found = application.generation().application, list[str]()
@@ -332,27 +346,17 @@ def _payloads(state: Snapshot) -> dict[str, bytes]:
 
 
 def _accounts(
-    application: ElasticApplication,
-    models: Mapping[str, _Model],
-    records: int,
-    poison: Mapping[Place, str],
+    models: Mapping[str, _ReplayedModel], records: int, poison: Mapping[Place, str]
 ) -> dict[str, int]:
     """Return the sums that all tasks together must have."""
     whole = accounts.total(one.processor.accounts for one in models.values())
     assert accounts.unbalanced(whole) == []
-    reasons = Counter(poison.values())
-    # These are events, which are refused for their times.
-    future = Counter(topic for (topic, *_), why in poison.items() if why == "time-in-future")
-    refused = {
-        "observations": future[application.topics["observations"]],
-        "labels": future[application.topics["labels"]],
-        "events": future.total(),
-        "dead_letters": future.total(),
-    }
-    return accounts.total([whole, refused]) | {
+    refused = sum(len(one.refused) for one in models.values())
+    tombstones = [*poison.values()].count("tombstone")
+    return whole | {
         "records": records,
-        "undecodable": reasons.total() - reasons["tombstone"] - future.total(),
-        "tombstones": reasons["tombstone"],
+        "undecodable": len(poison) - tombstones - refused,
+        "tombstones": tombstones,
     }
 
 
