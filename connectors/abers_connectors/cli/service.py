@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers_connectors.config.model import Config
+    from abers_connectors.config.sections import KafkaSection
     from abers_connectors.runtime.router import Router
     from abers_connectors.runtime.status import Stage
     from abers_connectors.runtime.worker import Worker
@@ -69,25 +70,16 @@ def run_service(  # noqa: PLR0913 - the flags of the command
     """
     return_freed_memory()
     kafka = kafka_section(config)
-    if take_over == kafka.application_id:
-        why = f"{take_over} cannot take over from itself"
-        raise ConfigError([f"--take-over: {why}; give this one another kafka.application_id"])
     with (
         logging_to(sys.stderr, app=kafka.application_id),
         nullcontext() if for_people(sys.stderr) else logged(_log),
         _stoppable() as stop,
     ):
+        if problems := [*_flag_problems(kafka, stage, initial_state, take_over)]:
+            raise ConfigError(problems)
         require_ready(config, name)
         extra("kafka", "a section [kafka]", "kafka")
         supervisor = Supervisor()
-        if stage is not None and kafka.route_by is None:
-            raise ConfigError([f"--stage {stage}: needs kafka.route_by, which is not set"])
-        if initial_state is not None and kafka.route_by is not None:
-            why = "is by the partitions of the inputs, and kafka.route_by has others"
-            raise ConfigError([f"--initial-state: a saved state {why}; leave one of them out"])
-        if take_over is not None and kafka.route_by is not None:
-            why = "stops at offsets of the inputs, and kafka.route_by lets tasks read another topic"
-            raise ConfigError([f"--take-over: it {why}; leave one of them out"])
         in_use = generation_in_use(config)
         with open_worker(
             in_use.config,
@@ -114,6 +106,29 @@ class _StopSignal:
         if self.worker is None:
             raise SystemExit(0)
         self.worker.stop()
+
+
+def _flag_problems(
+    kafka: KafkaSection, stage: Stage | None, initial_state: str | None, take_over: str | None
+) -> Iterator[str]:
+    """Yield why flags do not fit the configuration."""
+    if take_over == kafka.application_id:
+        why = f"{take_over} cannot take over from itself"
+        yield f"--take-over: {why}; give this one another kafka.application_id"
+    if stage is not None and kafka.route_by is None:
+        yield f"--stage {stage}: needs kafka.route_by, which is not set"
+    if kafka.route_by is None:
+        return
+    if initial_state is not None:
+        yield (
+            "--initial-state: a saved state is by the partitions of the inputs, and kafka.route_by "
+            "has others; leave one of them out"
+        )
+    if take_over is not None:
+        yield (
+            "--take-over: it stops at offsets of the inputs, and with kafka.route_by tasks read "
+            "another topic; leave one of them out"
+        )
 
 
 @contextmanager

@@ -106,8 +106,8 @@ def _joined(parts: Sequence[RescaledTask], after: int) -> RescaledTask:
         state = join([one.state for one in parts]) if len(parts) > 1 else parts[0].state
     except StateError as error:
         msg = (
-            f"partition {number} of {after}: {error}; choose more partitions, or let a new "
-            "application learn from the inputs by `abers run NEW --take-over OLD`"
+            f"partition {number} of {after}: {error}; choose more partitions, or start another "
+            "application (kafka.application_id) with kafka.route_by, which learns from the inputs"
         )
         raise StateError(msg) from error
     require_few(state, "toml")

@@ -199,4 +199,4 @@ def test_a_model_of_several_states(
     application.kafka["route_by"] = "model"
     said = refused(invoke, application)
     assert "has a calibrator in each of states" in said
-    assert "abers run NEW --take-over OLD" in said
+    assert "with kafka.route_by, which learns from the inputs" in said

@@ -195,3 +195,21 @@ def test_files_are_not_taken_over(tmp_path: Path, invoke: Callable[..., Ran]) ->
     ran = invoke("run", "files.toml", "--take-over", "old")
     assert ran.code == USAGE
     assert "--take-over needs a section [kafka], which files.toml does not have" in ran.err
+
+
+def test_flags_that_do_not_fit(tmp_path: Path, invoke: Callable[..., Ran]) -> None:
+    """All flags that do not fit the configuration are named before a broker is asked."""
+    text = (
+        '[kafka]\nbootstrap_servers = "localhost:1"\nobservations = "scores"\n'
+        'predictions = "predictions"\napplication_id = "own"\n'
+    )
+    (tmp_path / "one.toml").write_text(text)
+    ran = invoke("run", "one.toml", "--take-over", "own", "--stage", "tasks")
+    assert ran.code == CONFIG
+    assert "--take-over: own cannot take over from itself" in ran.err
+    assert "--stage tasks: needs kafka.route_by, which is not set" in ran.err
+    (tmp_path / "one.toml").write_text(f'{text}route_by = "model"\n')
+    ran = invoke("run", "one.toml", "--take-over", "old", "--initial-state", "seed")
+    assert ran.code == CONFIG
+    assert "--take-over: it stops at offsets of the inputs" in ran.err
+    assert "--initial-state: a saved state is by the partitions of the inputs" in ran.err
