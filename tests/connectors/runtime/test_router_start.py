@@ -55,5 +55,6 @@ def test_a_partition_that_was_added_goes_on() -> None:
     membership = GroupMembership(1, frozenset({OLD, NEW}), None, 0.0)
     assert start.offsets(membership) is None
     reader.partitions = 2
-    assert start.offsets(membership) == {OLD: 40, NEW: 20}
+    known = {OLD: CommittedOffset(40, ""), NEW: CommittedOffset(20, "")}
+    assert start.offsets(membership) == known
     assert start.inputs == [OLD, NEW]
