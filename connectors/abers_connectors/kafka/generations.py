@@ -81,14 +81,16 @@ def generation_in_use(config: Config, environ: Mapping[str, str] = os.environ) -
 def generation_with_state(config: Config, environ: Mapping[str, str] = os.environ) -> Generation:
     """Return the generation in use of an application with routers.
 
-    If it ran only without routers yet, that is the first, without them.
+    If it ran only without routers yet, that is the first, without them. Raises a StateError if a
+    later one has run: its topic of routers was deleted, and the offsets on it with it.
     """
     kafka = kafka_section(config)
     with open_admin(client_settings(kafka, environ)) as admin:
         topics = _topics_with_offsets(admin, kafka.application_id)
-        used = _generations(topics, kafka.routed)
-        if not topics:  # brokers delete the offsets of an empty group
-            used = _with_changelog(admin, kafka.changelog)
+        used, logged = _generations(topics, kafka.routed), _with_changelog(admin, kafka.changelog)
+    if not topics:  # brokers delete the offsets of an empty group
+        used = logged
+    _require_last(config, max(used, default=1), max(logged, default=1))
     if used:
         return Generation.of(config, max(used))
     if topics & {kafka.observations, kafka.labels}:
@@ -123,6 +125,20 @@ def next_generation(
         before += [topic for topic in found.topics if topic in existing]
         found = Generation.of(config, found.number + 1)
     return found, before
+
+
+def _require_last(config: Config, used: int, logged: int) -> None:
+    """Raise a StateError if the last generation with a changelog is after the one in use."""
+    if logged <= used:
+        return
+    group = kafka_section(config).application_id
+    routed, changelog = Generation.of(config, logged).topics
+    msg = (
+        f"{changelog} has records, and group {group} has no offsets on {routed}: that topic or its "
+        "offsets were deleted. Start a new application (kafka.application_id), or delete "
+        f"{changelog} to go back to the state before the last `abers state rescale`"
+    )
+    raise StateError(msg)
 
 
 def _topics_with_offsets(admin: Any, group: str) -> set[str | None]:  # noqa: ANN401 - untyped

@@ -137,6 +137,23 @@ def test_kills(broker: Broker, tmp_path: Path, start: Start, invoke: Invoke) -> 
     application.require(application.outputs(application.routed([1, application.generation])))
 
 
+def test_a_lost_topic_of_routers(
+    broker: Broker, tmp_path: Path, start: Start, invoke: Invoke
+) -> None:
+    """Without the topic of the last generation, none goes on with the state before it."""
+    application = RescaledApplication(broker, tmp_path, start)
+    first, second = stream(100, (3, 2)).cut(5)
+    application.serve(first)
+    rescale(invoke, application, 2)
+    application.serve(second)
+    with broker.admin() as admin:
+        admin.delete_topics([application.topic("routed")])
+    for words in (["state", "list"], ["state", "rescale", "--partitions", "3"], ["run"]):
+        ran = invoke(*words, application.written())
+        assert ran.code == CONFIG
+        assert f"has no offsets on {application.topic('routed')}" in in_a_line(ran.err)
+
+
 def refused(invoke: Invoke, application: RescaledApplication, partitions: int = 3) -> str:
     """Return why the command does nothing; no topic is left of it."""
     ran = invoke("state", "rescale", application.written(), "--partitions", str(partitions))
