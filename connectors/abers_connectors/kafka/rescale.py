@@ -200,10 +200,10 @@ def _done(
 ) -> Iterator[str]:
     """Yield what was done, and what may be deleted."""
     yield (
-        f"{new.application.id} has {after:,} partitions now instead of {before:,}, in topics "
+        f"{new.application.id} has {after:,} instead of {before:,} partitions now, in topics "
         f"{' and '.join(new.topics)}; start it with the same configuration"
     )
     yield (
         f"not used any more are the snapshots of {old.application.state_id} in state.path, and the "
-        f"topics {', '.join(unused)}; delete them when the application has run"
+        f"topics {', '.join(unused)}; delete them when each partition has saved a snapshot"
     )

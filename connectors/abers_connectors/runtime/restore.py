@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.checkpoint import Checkpoint
     from abers_connectors.runtime.transport import OffsetRange, Reader, Record, TopicPartition
 
-__all__ = ["REBUILD", "CheckedSnapshot", "RestoredTask", "Restorer"]
-
-REBUILD = "`abers state rebuild CONFIG --from-inputs`"
-"""The recommended command where a state is lost."""
+__all__ = ["CheckedSnapshot", "RestoredTask", "Restorer"]
 
 _TICK = 0.01  # seconds
 
@@ -138,14 +135,14 @@ class Restorer:
             if offsets.end == 0 and set(committed) == {None}:
                 return self._created(partition, topics)
             if offsets.start > 0 or offsets.end == 0:
-                raise _lost(log, offsets, committed)
+                raise _lost(self._application, log, offsets, committed)
             task = StreamTask.empty(self._application, partition)
         self._require_topics(task.checkpoint, topics.ids)
         self._apply_changelog(task, offsets.end, tick)
         if task.checkpoint.batch == 0:  # transactions were begun, and none was committed
             if set(committed) == {None}:
                 return self._created(partition, topics)
-            raise _lost(log, offsets, committed)
+            raise _lost(self._application, log, offsets, committed)
         self._require_partitions(task.checkpoint.partitions, topics)
         self._require_offsets(task.checkpoint, committed)
         return RestoredTask(task, uncommitted=self._skip_gap(task))
@@ -202,7 +199,7 @@ class Restorer:
             msg = (
                 f"snapshot {name} continues at {log.at(offset)}, and the changelog has "
                 f"@{offsets.start} to @{offsets.end}: the records between are lost; put back a "
-                f"newer snapshot, or rebuild the state by {REBUILD}"
+                f"newer snapshot, or {_rebuild(self._application)}"
             )
             yield CheckedSnapshot(name, None, _GapError(msg))
 
@@ -233,7 +230,7 @@ class Restorer:
         if is_keyed(blob) and self._application.key is None:
             return _OperatorError(f"snapshot {name}: {error}")
         if isinstance(error, SettingsError):
-            return _OperatorError(f"snapshot {name}: {error}, or rebuild the state by {REBUILD}")
+            return _OperatorError(f"snapshot {name}: {error}, or {_rebuild(self._application)}")
         return error
 
     def _apply_changelog(self, task: StreamTask, end: int, tick: Callable[[], None]) -> None:
@@ -285,8 +282,8 @@ class Restorer:
             )
             msg = (
                 f"state and offsets disagree: {differences}. The offsets of the group were moved, "
-                "or it is another changelog; set them back, or rebuild the state by "
-                f"{REBUILD}"
+                "or it is another changelog; set them back, or "
+                f"{_rebuild(self._application)}"
             )
             raise StateError(msg)
 
@@ -314,14 +311,26 @@ def _in_background(load: Callable[[], StreamTask], tick: Callable[[], None]) -> 
     return task.result()
 
 
-def _lost(log: TopicPartition, offsets: OffsetRange, committed: Sequence[int | None]) -> StateError:
+def _lost(
+    application: Application,
+    log: TopicPartition,
+    offsets: OffsetRange,
+    committed: Sequence[int | None],
+) -> StateError:
     found = ", ".join("none" if one is None else f"@{one}" for one in committed)
     msg = (
         f"no snapshot can be used, and {log} has @{offsets.start} to @{offsets.end}, not all since "
-        f"@0; committed are {found}. Put back a snapshot, or rebuild the state by {REBUILD}, or "
+        f"@0; committed are {found}. Put back a snapshot, or {_rebuild(application)}, or "
         "start with an empty state by `abers state reset CONFIG --accept-data-loss`"
     )
     return StateError(msg)
+
+
+def _rebuild(application: Application) -> str:
+    """Return what to do where a state is lost: routed records are in no input in their order."""
+    if application.sources:
+        return "start another application (kafka.application_id), which learns from the inputs"
+    return "rebuild the state by `abers state rebuild CONFIG --from-inputs`"
 
 
 class _GapError(StateError):
