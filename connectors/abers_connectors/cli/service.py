@@ -91,21 +91,31 @@ def run_service(  # noqa: PLR0913 - the flags of the command
             stage=stage,
             require_generation=partial(require_generation, config, in_use.number),
         ) as worker:
-            stop.worker = worker
+            stop.started(worker)
             worker.run()
             supervisor.stopping()
         _log.info("stopped: everything read is committed")
 
 
 class _StopSignal:
-    """Stop the service after its current batch, or exit if it has not started."""
+    """Stop the service after its current batch, or exit if it has not started.
+
+    A client may catch the exit and go on, so the service also stops as soon as it starts.
+    """
 
     worker: Worker | Router | None = None
+    asked = False
 
     def __call__(self, *_: object) -> None:
+        self.asked = True
         if self.worker is None:
             raise SystemExit(0)
         self.worker.stop()
+
+    def started(self, worker: Worker | Router) -> None:
+        self.worker = worker
+        if self.asked:
+            worker.stop()
 
 
 def _flag_problems(

@@ -155,7 +155,11 @@ def test_stages(broker: Broker, tmp_path: Path, start: Start, client: str) -> No
 def test_two_routers_in_a_backlog(
     broker: Broker, tmp_path: Path, start: Start, client: str
 ) -> None:
-    """Routers wait for one another: a record is late by the times of two batches at most."""
+    """Routers wait for one another: a record is late by the times of a few batches at most.
+
+    A router may be a batch ahead of the slowest, which may have a batch under way. The times of a
+    batch vary with the partitions that had records in time, by about a half.
+    """
     count, records = 2_000, 100
     application = RoutedApplication(broker, tmp_path, start, client, max_records=records)
     seen, labels = traffic(count, (4, 3))
@@ -177,7 +181,7 @@ def test_two_routers_in_a_backlog(
         late = max(late, highest[one.partition] - one.timestamp)
         highest[one.partition] = max(highest[one.partition], one.timestamp)
     own = 2 * 100 * records / 2  # milliseconds of a batch of one of two routers
-    assert late <= 2 * own
+    assert late <= 3 * own
 
 
 def test_a_record_of_somebody_else(broker: Broker, tmp_path: Path, start: Start) -> None:
