@@ -164,7 +164,7 @@ def rescale(
         ),
     ],
 ) -> None:
-    """Bring the state to more or fewer partitions, with kafka.route_by.
+    """Bring the state to more or fewer partitions, where routers run.
 
     Nothing is processed. The inputs keep their partitions.
     """
