@@ -634,4 +634,4 @@ def test_a_group_without_its_command(invoke: Invoke) -> None:
     ran = invoke("state")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("Usage: ")
-    assert ran.err.splitlines()[2].startswith("  List, verify, rebuild, reset and rescale the state")
+    assert ran.err.splitlines()[2].startswith("  List, verify, rebuild, reset and rescale")
