@@ -133,7 +133,7 @@ def test_a_model_that_is_not_of_its_partition() -> None:
 def test_a_model_of_two_states() -> None:
     """A model that learned in two partitions is refused, with a remedy."""
     _, saved = tasks([Observation("a", 1, MODELS[0], 0.5)], 1)
-    with pytest.raises(StateError, match=r"partition . of 2: .*take-over"):
+    with pytest.raises(StateError, match=r"partition . of 2: .*with kafka.route_by, which learns"):
         [*rescaled([saved[0], saved[0]], None, 2, 1)]
 
 
