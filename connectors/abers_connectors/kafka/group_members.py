@@ -43,7 +43,7 @@ def require_no_members(admin: Any, group: str) -> None:  # noqa: ANN401 - untype
 def commit_offsets(admin: Any, group: str, offsets: Mapping[TopicPartition, int]) -> None:  # noqa: ANN401 - untyped
     """Commit offsets of a group by one request; the brokers refuse it if the group has members.
 
-    Raises a StateError if it has, and a BrokerError for whatever else prevents it.
+    Raises a StateError if it has, and a BrokerError if anything else prevents it.
     """
     from kafka import OffsetAndMetadata, errors  # noqa: PLC0415 - an extra
 

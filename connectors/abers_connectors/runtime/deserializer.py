@@ -24,10 +24,9 @@ from abers_connectors.mapping.bad_record import too_large
 from abers_connectors.runtime.checkpoint import TOMBSTONE
 from abers_connectors.runtime.label_headers import refusal_of
 from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
-from abers_connectors.runtime.record_columns import RecordColumns, input_columns
+from abers_connectors.runtime.record_columns import RecordColumns, input_columns, look_up_schemas
 from abers_connectors.runtime.routed_record import RoutedRecord
 from abers_connectors.runtime.transport import BadHeaders
-from abers_connectors.schemas.wire_format import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -132,15 +131,8 @@ class Deserializer:
         `tick` is called after each: many together may take long. Raises a BrokerError if the
         registry is away and the configuration says stop.
         """
-        for number, one in enumerate(self._inputs):
-            heads = {
-                record.value[:HEAD]: record.value
-                for record, which in zip(records, inputs, strict=True)
-                if which == number and record.value is not None
-            }
-            for raw in heads.values():
-                one.prepare([raw])
-                tick()
+        looks_up = {number: one.prepare for number, one in enumerate(self._inputs)}
+        look_up_schemas(looks_up, records, inputs, tick)
 
     def decode(self, records: Sequence[Record], inputs: Sequence[int]) -> DecodedBatch:
         """Decode records in the order of processing; inputs are 0 (observations) or 1 (labels)."""

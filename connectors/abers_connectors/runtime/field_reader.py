@@ -6,8 +6,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from abers_connectors.runtime.poison import NO_FAULT_OF_A_RECORD
-from abers_connectors.runtime.record_columns import input_columns
-from abers_connectors.schemas.wire_format import HEAD
+from abers_connectors.runtime.record_columns import input_columns, look_up_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,17 +61,10 @@ class InputFields(Generic[T]):
         `tick` is called after each: many together may take long. Raises a BrokerError if the
         registry is away and the configuration says stop.
         """
-        for number, one in enumerate(self._inputs):
-            if not one.looks_up:
-                continue
-            heads = {
-                record.value[:HEAD]: record.value
-                for record, which in zip(records, inputs, strict=True)
-                if which == number and record.value is not None
-            }
-            for raw in heads.values():
-                one.columns.prepare([raw])
-                tick()
+        looks_up = {
+            number: one.columns.prepare for number, one in enumerate(self._inputs) if one.looks_up
+        }
+        look_up_schemas(looks_up, records, inputs, tick)
 
     def read(self, records: Sequence[Record], inputs: Sequence[int]) -> list[T | None]:
         """Return the fields of records, None where they cannot be read.
@@ -114,7 +106,7 @@ class _FieldReader(Generic[T]):
             return self._fields(self._raw(records), range(len(records)))
         except NO_FAULT_OF_A_RECORD:
             raise
-        except Exception:  # noqa: BLE001 - whatever it is, the task that decodes the record says it
+        except Exception:  # noqa: BLE001 - the task that decodes the record says why
             if len(records) == 1:
                 return [None]
         half = len(records) // 2

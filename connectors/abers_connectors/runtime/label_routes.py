@@ -198,8 +198,8 @@ class LabelRouting:
         inputs
             Of each record: 0 for observations, 1 for labels.
         ids, models, times
-            Fields of each record. The model is None for a label that names none, which is looked
-            up; all others go to their own model.
+            Fields of each record. The model is None for a label without one, which is looked up;
+            all others go to their own model.
 
         Returns
         -------

@@ -14,6 +14,7 @@ from abers_connectors.runtime.label_headers import model_of
 from abers_connectors.runtime.routed_record import RoutedRecord
 from abers_connectors.schemas.record_reader import record_reader
 from abers_connectors.schemas.registry_client import SchemaRegistry
+from abers_connectors.schemas.wire_format import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.transport import Record
     from abers_connectors.schemas.record_reader import RecordReader
 
-__all__ = ["RecordColumns", "input_columns"]
+__all__ = ["RecordColumns", "input_columns", "look_up_schemas"]
 
 _KEY, _TIMESTAMP, _HEADER = "record:key", "record:timestamp", "record:header:"
 
@@ -69,6 +70,28 @@ class RecordColumns:
     def metadata(self, records: Sequence[Record]) -> RawColumns:
         """Return the columns of their metadata alone."""
         return {path: Cells(objects([*map(part, records)])) for path, part in self._parts.items()}
+
+
+def look_up_schemas(
+    looks_up: Mapping[int, Callable[[Iterable[bytes]], None]],
+    records: Sequence[Record],
+    inputs: Sequence[int],
+    tick: Callable[[], None],
+) -> None:
+    """Look up the schemas of records by `RecordColumns.prepare` of each input, by its number.
+
+    `tick` is called after each: many together may take long. Raises a BrokerError if the registry
+    is away and the configuration says stop.
+    """
+    for number, prepare in looks_up.items():
+        heads = {
+            record.value[:HEAD]: record.value
+            for record, which in zip(records, inputs, strict=True)
+            if which == number and record.value is not None
+        }
+        for raw in heads.values():
+            prepare([raw])
+            tick()
 
 
 def _of_value(paths: frozenset[str]) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """Records of the routed topic, which are seen as the records of the inputs that they come from.
 
-The router writes a record as it is, with one more header, its origin. So whatever a task says or
-writes about a record names the record of the input. The positions of a task are those of the routed
+The router writes a record as it is, with one more header, its origin. So each message and each
+output of a task names the record of the input. The positions of a task are those of the routed
 topic.
 """
 

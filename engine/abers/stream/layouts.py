@@ -59,7 +59,7 @@ class Cut(NamedTuple):
     models
         Names of its models.
     rows
-        ListLayout of each axis, ascending.
+        Rows of each axis, ascending.
     undecided
         Number of observations that wait, and for which no label was assumed, to split counters.
     """
@@ -134,7 +134,7 @@ class ColumnLayout(Layout):
 
 
 class NumberLayout(Layout):
-    """NumberLayout of models or keys, as little-endian u4: a part has numbers of its own."""
+    """Numbers of models or keys, as little-endian u4: a part has numbers of its own."""
 
     def __init__(self, axis: Axis, of: Axis) -> None:
         self._axis, self._of = axis, of

@@ -192,7 +192,7 @@ def require_few(one: Snapshot, front: Front) -> None:
 
 @contextmanager
 def _sound() -> Iterator[None]:
-    """Turn whatever bytes raise that are no state into a StateError."""
+    """Raise a StateError if bytes cannot be a state."""
     try:
         yield
     except AbersError:

@@ -56,7 +56,7 @@ class _CounterLayout(Layout):
     observation and a prediction, and a label that waits as a label that came, early. So each
     account of `abers.stream.accounts` adds up in every part, and all parts have the sums of the
     whole. What has ended (labels learned or assumed, duplicates, dead letters, what expired, was
-    evicted or retired) is of the first part, whatever its model: no counter is by model.
+    evicted or retired) is of the first part: no counter is by model.
     """
 
     def split(self, payload: msgspec.Raw, cut: Cut) -> Iterator[bytes]:

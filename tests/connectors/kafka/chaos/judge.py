@@ -254,7 +254,7 @@ def judge(
     application
         The application, whose workers are at the end of the inputs.
     ids
-        Observations that were written, each of which is predicted once.
+        Observations that were written; each is predicted once.
     poison
         Records that are not events, by topic, partition and offset, with the reason.
     task

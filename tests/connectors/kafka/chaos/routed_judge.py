@@ -89,7 +89,7 @@ def judge_routed(
     tapped
         Routed records by generation, each by partition and offset.
     ids
-        Observations that were written, each of which is predicted once.
+        Observations that were written; each is predicted once.
     poison
         Records that are not events, with the reason.
     backlogs
