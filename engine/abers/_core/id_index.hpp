@@ -1,9 +1,10 @@
 // The models of the observations of a partition by their ids, for labels that carry only the id.
 //
 // What is here must follow from the records that were read of both inputs, each in its order, but
-// not from the order in which they were merged, so that it can be made again from them. Therefore time goes by
-// two clocks, one of observations and one of labels, and it is cut into parts: kSpan parts are the
-// span, the time that an observation waits for its label, and a label for its observation.
+// not from the order in which they were merged, so that it can be made again from them. Therefore
+// time goes by two clocks, one of observations and one of labels, and it is cut into parts: kSpan
+// parts are the span, the time that an observation waits for its label, and a label for its
+// observation.
 //
 // - An observation came in the part p of the clock of observations, a label in the part v of that
 //   of labels. The label finds the observation if v <= p + kSpan.
