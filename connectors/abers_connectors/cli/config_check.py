@@ -140,10 +140,11 @@ def _sample_source(config: Config, sample: str, environ: Mapping[str, str]) -> S
 
 def _asked(path: str, config: Config, environ: Mapping[str, str]) -> list[str]:
     from abers_connectors.kafka import topic_checks  # noqa: PLC0415 - only to ask brokers
+    from abers_connectors.kafka.generations import generation_in_use  # noqa: PLC0415
 
     if (registry := config.schema_registry) is not None:
         SchemaRegistry(registry, environ).require()
-    found = topic_checks.check(config, environ)
+    found = topic_checks.check(generation_in_use(config, environ).config, environ)
     lines = [f"{path}: {one}" for one in found]
     if any(one.fatal for one in found):
         raise ConfigError(lines)

@@ -16,7 +16,7 @@ from abers.exceptions import AbersError, ConfigError, StateError
 from abers.stream.snapshot import write
 from abers_connectors.kafka.assembly import snapshot_store
 from abers_connectors.kafka.connection import open_admin
-from abers_connectors.kafka.generations import generation_with_state, next_generation
+from abers_connectors.kafka.generations import Generation, generation_with_state, next_generation
 from abers_connectors.kafka.group_members import commit_offsets, require_no_members
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_creation import create_generation
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from abers_connectors.config.model import Config
-    from abers_connectors.kafka.generations import Generation
     from abers_connectors.runtime.rescaled_tasks import RescaledTask
     from abers_connectors.runtime.saved_task import SavedTask
     from abers_connectors.runtime.snapshots import SnapshotStore
@@ -99,7 +98,15 @@ class _Rescaling:
                 _save(new, one, ids, partitions)
             self._require_unchanged()
         self._switch(new, partitions)
-        return [*_done(self._count, partitions, new, self._old, unused)]
+        stored = [one for one in self._earlier() if _store(one).stored()]
+        names = dict.fromkeys(one.application.state_id for one in stored)
+        snapshots = [f"the snapshots of {name} in state.path" for name in names]
+        topics = [f"topic {one}" for one in unused]
+        return [*_done(self._count, partitions, new, [*snapshots, *topics])]
+
+    def _earlier(self) -> list[Generation]:
+        """Return the generations up to the one that was in use."""
+        return [*(Generation.of(self._config, n) for n in range(1, self._old.number)), self._old]
 
     def _require_stopped(self) -> None:
         """Raise a StateError if a process runs, or tasks have not read all that was routed."""
@@ -195,15 +202,13 @@ def _save(new: Generation, one: RescaledTask, ids: tuple[str, ...], partitions: 
     snapshots.remove(number, but=0)  # those of deleted topics of this name
 
 
-def _done(
-    before: int, after: int, new: Generation, old: Generation, unused: Sequence[str]
-) -> Iterator[str]:
+def _done(before: int, after: int, new: Generation, unused: Sequence[str]) -> Iterator[str]:
     """Yield what was done, and what may be deleted."""
     yield (
         f"{new.application.id} has {after:,} instead of {before:,} partitions now, in topics "
         f"{' and '.join(new.topics)}; start it with the same configuration"
     )
     yield (
-        f"not used any more are the snapshots of {old.application.state_id} in state.path, and the "
-        f"topics {', '.join(unused)}; delete them when each partition has saved a snapshot"
+        f"not used any more are {', '.join(unused)}; delete them when each partition has saved a "
+        "snapshot"
     )

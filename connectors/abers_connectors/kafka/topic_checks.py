@@ -110,6 +110,18 @@ def _partitions(topics: Topics, config: Config) -> Iterator[Finding]:
     yield from _unlike(topics, first, alike)
 
 
+def _rescaled(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Find a number of partitions in the configuration that tasks do not have."""
+    wanted, one = kafka_section(config).partitions, topics.get("routed")
+    if wanted is None or one is None or one.error or one.partitions == wanted:
+        return
+    text = (
+        f"{wanted:,} partitions are wanted, and topic {one.name} has {one.partitions:,}, as before;"
+        f" to change that, run `abers state rescale CONFIG --partitions {wanted}`"
+    )
+    yield Finding("kafka.partitions", text, fatal=False)
+
+
 def _unlike(topics: Topics, first: Topic, alike: Mapping[str, str]) -> Iterator[Finding]:
     """Find topics that have not as many partitions as another, each with why they must."""
     for role, why in alike.items():
@@ -241,6 +253,7 @@ CHECKS: tuple[Callable[[Topics, Config], Iterator[Finding]], ...] = (
     existence_findings,
     permission_findings,
     _partitions,
+    _rescaled,
     changelog_findings,
     routed_findings,
     _retention,

@@ -51,9 +51,10 @@ def require_copartitioned(
     known = {topic: counts[topic] for topic in application.sources if topic in counts}
     if application.finds_models and not {*known.values()} <= {expected}:
         found = ", ".join(f"{topic} has {count}" for topic, count in known.items())
+        before = f", and there were {expected}" if len({*known.values()}) == 1 else ""
         msg = (
             "the inputs must have equally many partitions, and always as many, so that a label is "
-            f"in the partition of its observation: {found} partitions, and there were {expected}. "
+            f"in the partition of its observation: {found} partitions{before}. "
             "Nothing is routed any more. Let the labels name their model "
             "(input.label_fields.model), or start a new application (kafka.application_id) on "
             "other inputs"

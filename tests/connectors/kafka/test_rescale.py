@@ -55,6 +55,11 @@ def rescale(invoke: Invoke, application: RescaledApplication, partitions: int) -
     assert totals(invoke, application) == before
     lists = json.loads(invoke("state", "list", application.written(), "--json").out)
     assert [one["partition"] for one in lists] == [*range(partitions)]
+    application.kafka["partitions"] = partitions + 1
+    checked = invoke("check", application.written(), "--connect")
+    del application.kafka["partitions"]
+    hint = f"topic {application.topic('routed')} has {partitions}, as before"
+    assert hint in in_a_line(checked.out + checked.err)
 
 
 @on_each_client
