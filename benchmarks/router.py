@@ -4,6 +4,8 @@ Both read two topics with keys of any kind, and write each record to the partiti
 transactions of equally many records. The bare loop reads only the model, and merges nothing. The
 third router finds the model of a label by its id; each label waits for its observation. The
 processor time is that of the process, in microseconds a record.
+
+How late predictions are is measured with a router and without, at a steady rate.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from benchmarks.page import Section, size, table
 from benchmarks.rivals import ROOT
-from benchmarks.service import CLIENTS, DEFAULT, broker
+from benchmarks.service import CLIENTS, DEFAULT, MEDIAN, TAIL, broker, lateness
 from benchmarks.timing import Spread, in_turns
 
 if TYPE_CHECKING:
@@ -33,10 +36,12 @@ TASKS, INPUTS, MODELS = 16, 4, 50
 BATCH = 2_000
 _LOOPS = (BARE, ROUTER, BY_ID)
 _ROUNDS, _RECORDS = 3, 200_000
+_SPANS = 30.0  # seconds in which latency is measured
+_ROUTED = {"kafka.route_by": "model"}
 
 
-def router(records: int = _RECORDS, rounds: int = _ROUNDS) -> Section:
-    """Measure the processor time of a record on each client."""
+def router(records: int = _RECORDS, rounds: int = _ROUNDS, spans: float = _SPANS) -> Section:
+    """Measure the processor time of a record on each client, and how late predictions are."""
     rows: list[list[object]] = []
     values: dict[Key, Spread] = {}
     script = [sys.executable, str(ROOT / "scripts" / "kafka-broker"), "--optimized"]
@@ -52,11 +57,24 @@ def router(records: int = _RECORDS, rounds: int = _ROUNDS) -> Section:
             of = "" if client == DEFAULT else f" {client}"
             for name in (ROUTER, BY_ID):
                 values[("router", name + of, BATCH)] = found[name]
+        late = _late(bootstrap, spans)
     body = (
         f"Microseconds of processor time a record, {size(BATCH)} records a transaction,"
-        f" {TASKS} partitions.\n\n" + table(["", *_LOOPS], rows)
+        f" {TASKS} partitions.\n\n{table(['', *_LOOPS], rows)}\n{late}"
     )
     return Section("The router", body, values)
+
+
+def _late(bootstrap: str, spans: float) -> str:
+    """Return a table of how late predictions are, in turns with and without a router."""
+    rows: list[list[object]] = []
+    for client in CLIENTS:
+        for name, more in (("alone", None), ("with a router", _ROUTED)):
+            found = lateness(client, bootstrap, spans, more)
+            late = [float(np.quantile(found, share)) for share in (0.5, 0.99)]
+            rows.append([client, name, *(Spread.of([one]) for one in late)])
+    text = f"Milliseconds until a reader has a prediction, at a steady rate for {spans:.0f} s.\n\n"
+    return text + table(["", "", MEDIAN, TAIL], rows)
 
 
 class _Loop:

@@ -28,7 +28,7 @@ from benchmarks.rivals import ROOT
 from benchmarks.timing import Spread, in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from benchmarks.plan import Plan
 
@@ -190,10 +190,7 @@ def _latency(plan: Plan, bootstrap: str) -> tuple[str, dict[Key, Spread]]:
     rows: list[list[object]] = []
     values: dict[Key, Spread] = {}
     for client in CLIENTS:
-        topics = f"latency-{time.time_ns()}"
-        _create(bootstrap, topics)
-        with TemporaryDirectory() as folder, _serving(client, bootstrap, topics, Path(folder)):
-            late = _late(bootstrap, topics, spans)
+        late = lateness(client, bootstrap, spans)
         found = {MEDIAN: float(np.median(late)), TAIL: float(np.quantile(late, 0.99))}
         spreads = [Spread.of([value]) for value in found.values()]
         of = "" if client == DEFAULT else f" {client}"
@@ -210,11 +207,26 @@ def _latency(plan: Plan, bootstrap: str) -> tuple[str, dict[Key, Spread]]:
     return body, values
 
 
+def lateness(
+    client: str, bootstrap: str, spans: float, more: Mapping[str, object] | None = None
+) -> list[float]:
+    """Return how late each prediction of a service is, in milliseconds; `more` configures it."""
+    topics = f"latency-{time.time_ns()}"
+    _create(bootstrap, topics)
+    with (
+        TemporaryDirectory() as folder,
+        _serving(client, bootstrap, topics, Path(folder), more or {}),
+    ):
+        return _late(bootstrap, topics, spans)
+
+
 @contextmanager
-def _serving(client: str, bootstrap: str, topics: str, folder: Path) -> Iterator[None]:
+def _serving(
+    client: str, bootstrap: str, topics: str, folder: Path, more: Mapping[str, object]
+) -> Iterator[None]:
     from benchmarks.loops import settings  # noqa: PLC0415 - it needs an extra
 
-    flags = settings(client, bootstrap, topics)
+    flags: dict[str, object] = {**settings(client, bootstrap, topics), **more}
     sections: dict[str, list[str]] = {
         "state": [f"path = {json.dumps(str(folder / 'state'))}", f"snapshot_every = {_SNAPSHOTS}"]
     }
@@ -225,7 +237,7 @@ def _serving(client: str, bootstrap: str, topics: str, folder: Path) -> Iterator
     config.write_text(
         "".join(f"[{name}]\n" + "\n".join(lines) + "\n" for name, lines in sections.items())
     )
-    command = [sys.executable, "-m", "abers_connectors", "run", str(config)]
+    command = [sys.executable, "-m", "abers_connectors", "run", str(config), "--create-topics"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:  # noqa: S603 - of ours
         try:
             yield
