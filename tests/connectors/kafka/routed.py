@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from kafka import TopicPartition
@@ -168,22 +169,23 @@ class RoutedApplication:
         while not done():
             for process in running:
                 assert process.poll() is None, process.communicate()[1].decode()
-            assert time.monotonic() < deadline
+            if time.monotonic() > deadline:
+                pytest.fail("\n".join(map(_killed, running)) or "it never became so")
             time.sleep(0.1)
 
-    def behind(self, group: str, key: str) -> int:
-        """Return the records of a topic that a group has not committed."""
+    def behind(self, group: str, key: str) -> int | None:
+        """Return the records of a topic that a group has not committed; None without an offset."""
         with self.broker.admin() as admin:
             try:
                 committed = admin.list_group_offsets([group])[group]
             except KafkaError:  # it is not there yet
-                committed = {}
+                return None
             (found,) = admin.describe_topics([self.topic(key)])
             parts = [TopicPartition(self.topic(key), n) for n in range(len(found["partitions"]))]
-            ends = admin.list_partition_offsets(dict.fromkeys(parts, -1)) if parts else {}
-        return sum(
-            ends[one].offset - (committed[one].offset if one in committed else 0) for one in parts
-        )
+            if not {*parts} <= {*committed}:
+                return None
+            ends = admin.list_partition_offsets(dict.fromkeys(parts, -1))
+        return sum(ends[one].offset - committed[one].offset for one in parts)
 
     def taken(self) -> int:
         """Return the number of records that tasks have taken, as their changelog says."""
@@ -239,3 +241,9 @@ def _event(record: ConsumerRecord, models: Mapping[str, str]) -> Observation | L
     if "score" in one:
         return Observation(one["id"], one["time"], score=one["score"], **known)
     return Label(one["id"], one["time"], value=one["label"], **known)
+
+
+def _killed(process: subprocess.Popen[bytes]) -> str:
+    """Kill a process, which would be waited for, and return what it has said."""
+    process.kill()
+    return process.communicate()[1].decode()
