@@ -185,7 +185,7 @@ class RoutedApplication:
             if not {*parts} <= {*committed}:
                 return None
             ends = admin.list_partition_offsets(dict.fromkeys(parts, -1))
-        return sum(ends[one].offset - committed[one].offset for one in parts)
+        return int(sum(ends[one].offset - committed[one].offset for one in parts))
 
     def taken(self) -> int:
         """Return the number of records that tasks have taken, as their changelog says."""
