@@ -2,11 +2,13 @@
 
 For a set of observations at once: the full and the simplified Venn-Abers predictor, Venn predictors
 with any taxonomy, the cross Venn-Abers prediction of a batch. Calibrators around others: one for
-each category, intervals for a mean, and maps that recalibrate predictive distributions.
+each category, intervals for a mean or around predictions, and maps that recalibrate predictive
+distributions.
 """
 
 from abers.batch.bag_predictors import SimplifiedVennAbers, TransductiveVennAbers
 from abers.batch.beta_cdf import BetaCDF
+from abers.batch.conformal_interval import ConformalInterval
 from abers.batch.continuous import CalibratedDistribution
 from abers.batch.cvap import cvap
 from abers.batch.gp_beta import GPBeta
@@ -28,6 +30,7 @@ __all__ = [
     "BetaCDF",
     "ByFeature",
     "CalibratedDistribution",
+    "ConformalInterval",
     "GPBeta",
     "IsotonicTaxonomy",
     "MeanInterval",
