@@ -16,6 +16,11 @@ from abers.batch.ivar import IVAR, MeanInterval, MeanIntervals
 from abers.batch.mondrian import Mondrian
 from abers.batch.quantile_calibration import QuantileCalibration
 from abers.batch.scorers import Scorer
+from abers.batch.self_calibrating_interval import (
+    CalibratedInterval,
+    CalibratedIntervals,
+    SelfCalibratingInterval,
+)
 from abers.batch.taxonomies import (
     ByFeature,
     IsotonicTaxonomy,
@@ -30,6 +35,8 @@ __all__ = [
     "BetaCDF",
     "ByFeature",
     "CalibratedDistribution",
+    "CalibratedInterval",
+    "CalibratedIntervals",
     "ConformalInterval",
     "GPBeta",
     "IsotonicTaxonomy",
@@ -41,6 +48,7 @@ __all__ = [
     "QuantileCalibration",
     "ScoreBins",
     "Scorer",
+    "SelfCalibratingInterval",
     "SimplifiedVennAbers",
     "Taxonomy",
     "TransductiveVennAbers",
