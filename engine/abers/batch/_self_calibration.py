@@ -100,7 +100,7 @@ class Neighbours(NamedTuple):
         search = _Search(self, 0.5)
         own = np.flatnonzero(search.breaks * search.below.counts >= search.below.sums)
         part = search.below.at(int(own[0])) if own.size else search.last
-        return part.total / part.count
+        return part.total / part.number
 
     def _mirrored(self) -> Neighbours:
         n, sides = len(self.labels), (self.right.mirrored(), self.left.mirrored())
@@ -112,7 +112,7 @@ class _Part(NamedTuple):
 
     start: int
     stop: int
-    count: int
+    number: int
     total: float
 
 
@@ -204,32 +204,32 @@ class _Search:
         """Return the label that has a break as its mean; it is the same on both sides."""
         part = self.points.at(row)
         count = int(self._counts[row])
-        return float(self._sums[row] * (part.count + 1) - part.total * count) / count
+        return float(self._sums[row] * (part.number + 1) - part.total * count) / count
 
     def _conforms_below(self, row: int, piece: _Part) -> bool:
         """Return whether any label of the piece below a break conforms."""
-        needed = self._needed(piece.count)
+        needed = self._needed(piece.number)
         count, total = int(self._counts[row]), float(self._sums[row])
-        if needed > piece.count or piece.count <= 1 or piece.total * count < total * piece.count:
+        if needed > piece.number or piece.number <= 1 or piece.total * count < total * piece.number:
             return True
-        low, high = self._ends(*np.array([total, count, piece.count, piece.total])[:, np.newaxis])
+        low, high = self._ends(*np.array([total, count, piece.number, piece.total])[:, np.newaxis])
         scaled = self._labels[piece.start : piece.stop] * count
         return bool(np.count_nonzero((low <= scaled) & (scaled <= high)) < needed)
 
     def _conforms_at(self, row: int) -> bool:
         """Return whether the label at a break conforms."""
         part, count = self.points.at(row), int(self._counts[row])
-        needed = self._needed(part.count)
-        if needed > part.count or part.count <= 1:
+        needed = self._needed(part.number)
+        if needed > part.number or part.number <= 1:
             return True
-        ends = np.array([self._sums[row], count, part.count, part.total])[:, np.newaxis]
+        ends = np.array([self._sums[row], count, part.number, part.total])[:, np.newaxis]
         low, high = self._ends(*ends)
         scaled = self._labels[part.start : part.stop] * count
         return bool(np.count_nonzero((low < scaled) & (scaled < high)) < needed)
 
     def _least(self, piece: _Part, start: float) -> float:
         """Return the least label that conforms of a piece that has one and starts at a label."""
-        needed, n = self._needed(piece.count), piece.count
+        needed, n = self._needed(piece.number), piece.number
         if needed > n or n <= 1:
             return start
         values = self._labels[piece.start : piece.stop]
