@@ -85,11 +85,12 @@ class Neighbours(NamedTuple):
         left = _Blocks.of(scores[:start], labels[:start])
         return cls(labels, start, stop, left, _Blocks.of(scores[stop:], labels[stop:]))
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the least and the greatest label that conform, or their limits."""
-        return _Search(self, level).lower(), -_Search(self._mirrored(), level).lower()
+    def interval(self, level: float) -> tuple[float, float, float]:
+        """Return the least and the greatest label that conform, or their limits, and the mean."""
+        search, other = _Search(self, level), _Search(self._mirrored(), level)
+        return search.lower(), -other.lower(), self._mean(search)
 
-    def mean(self) -> float:
+    def _mean(self, search: _Search) -> float:
         """Return the isotonic mean of the query without its label; NaN without labels.
 
         Between two blocks it may be any number between their means, and is the middle.
@@ -97,7 +98,6 @@ class Neighbours(NamedTuple):
         nearest = [*self.left.means[-1:].tolist(), *self.right.means[:1].tolist()]
         if self.start == self.stop and nearest == sorted(nearest):
             return math.fsum(nearest) / len(nearest) if nearest else math.nan
-        search = _Search(self, 0.5)
         own = np.flatnonzero(search.breaks * search.below.counts >= search.below.sums)
         part = search.below.at(int(own[0])) if own.size else search.last
         return part.total / part.number

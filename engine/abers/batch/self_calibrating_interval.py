@@ -138,8 +138,7 @@ class SelfCalibratingInterval(LevelCalibrator[float, CalibratedInterval, Calibra
 
     def _predict(self, score: float, weight: int, time: float, number: int) -> CalibratedInterval:
         scores, labels = self._seen(time)
-        near = Neighbours.of(scores, labels, score)
-        return CalibratedInterval(*near.interval(self._level), near.mean())
+        return CalibratedInterval(*Neighbours.of(scores, labels, score).interval(self._level))
 
     def _seen(self, time: float) -> tuple[Floats, Floats]:
         """Return scores, ascending, and labels that are young enough for a query."""
