@@ -87,10 +87,10 @@ class Neighbours(NamedTuple):
 
     def interval(self, level: float) -> tuple[float, float, float]:
         """Return the least and the greatest label that conform, or their limits, and the mean."""
-        search, other = _Search(self, level), _Search(self._mirrored(), level)
+        search, other = _LabelSearch(self, level), _LabelSearch(self._mirrored(), level)
         return search.lower(), -other.lower(), self._mean(search)
 
-    def _mean(self, search: _Search) -> float:
+    def _mean(self, search: _LabelSearch) -> float:
         """Return the isotonic mean of the query without its label; NaN without labels.
 
         Between two blocks it may be any number between their means, and is the middle.
@@ -107,7 +107,7 @@ class Neighbours(NamedTuple):
         return Neighbours(-self.labels[::-1], n - self.stop, n - self.start, *sides)
 
 
-class _Part(NamedTuple):
+class _LevelSet(NamedTuple):
     """A level set without the query: where its labels are, their number and their sum."""
 
     start: int
@@ -116,7 +116,7 @@ class _Part(NamedTuple):
     total: float
 
 
-class _Parts(NamedTuple):
+class _LevelSets(NamedTuple):
     """Level sets: a row each."""
 
     starts: Integers
@@ -127,12 +127,12 @@ class _Parts(NamedTuple):
     def counts(self) -> Integers:
         return self.stops - self.starts
 
-    def at(self, row: int) -> _Part:
+    def at(self, row: int) -> _LevelSet:
         start, stop = int(self.starts[row]), int(self.stops[row])
-        return _Part(start, stop, stop - start, float(self.sums[row]))
+        return _LevelSet(start, stop, stop - start, float(self.sums[row]))
 
 
-class _Search:
+class _LabelSearch:
     """The search for the least label that conforms, over the pieces in ascending order.
 
     `below` has the level sets of the pieces that end at each break, `points` those of the breaks
@@ -153,9 +153,9 @@ class _Search:
         to_right = near.stop + np.append(0, np.cumsum(right.counts))
         right_sums = np.append(0.0, np.cumsum(right.sums))
 
-        def parts(out: Integers, within: Integers) -> _Parts:
+        def parts(out: Integers, within: Integers) -> _LevelSets:
             sums = left_sums[out] + tied + right_sums[within]
-            return _Parts(from_left[out], to_right[within], sums)
+            return _LevelSets(from_left[out], to_right[within], sums)
 
         out = np.searchsorted(left.means, self.breaks, "left")
         self.below = parts(out, np.searchsorted(right.means, self.breaks, "left"))
@@ -206,7 +206,7 @@ class _Search:
         count = int(self._counts[row])
         return float(self._sums[row] * (part.number + 1) - part.total * count) / count
 
-    def _conforms_below(self, row: int, piece: _Part) -> bool:
+    def _conforms_below(self, row: int, piece: _LevelSet) -> bool:
         """Return whether any label of the piece below a break conforms."""
         needed = self._needed(piece.number)
         count, total = int(self._counts[row]), float(self._sums[row])
@@ -227,7 +227,7 @@ class _Search:
         scaled = self._labels[part.start : part.stop] * count
         return bool(np.count_nonzero((low < scaled) & (scaled < high)) < needed)
 
-    def _least(self, piece: _Part, start: float) -> float:
+    def _least(self, piece: _LevelSet, start: float) -> float:
         """Return the least label that conforms of a piece that has one and starts at a label."""
         needed, n = self._needed(piece.number), piece.number
         if needed > n or n <= 1:
