@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CalibratedInterval", "CalibratedIntervals", "SelfCalibratingInterval"]
 
+_FURTHEST = 1e280  # from 0: sums of labels, times two counts of labels, are finite
+
 T = TypeVar("T", float, "Floats")
 
 
@@ -129,6 +131,7 @@ class SelfCalibratingInterval(LevelCalibrator[float, CalibratedInterval, Calibra
     )
     _magic: ClassVar[bytes] = b"abersSC\x01"
     _width: ClassVar[int] = 3
+    _ends = (-_FURTHEST, _FURTHEST)
 
     def __init__(
         self, level: float, window: int | None = None, max_age: float | None = None
@@ -177,7 +180,15 @@ class SelfCalibratingInterval(LevelCalibrator[float, CalibratedInterval, Calibra
     def _predictions(self, *columns: Floats) -> CalibratedIntervals:
         return CalibratedIntervals(*columns)
 
+    def _outside(self, y: float) -> str:
+        return (
+            f"label {y!r} is further than {_FURTHEST} from 0, where sums of labels are infinite; "
+            "drop the observation or scale labels down"
+        )
+
     def _load(self, payload: memoryview) -> None:
         super()._load(payload)
         require(self.half_life is None, "half-life")
+        labels = predictive_sets.rows(self._held)[1]
+        require(bool((np.abs(labels) <= _FURTHEST).all()), "labels")
         self._sorted = None

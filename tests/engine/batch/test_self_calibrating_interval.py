@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from tests.oracles.conformal import exact, isotonic_mean, self_calibrated
 
-from abers import ParameterError, StateError
+from abers import LabelError, ParameterError, StateError
 from abers.backends import core
 from abers.batch import SelfCalibratingInterval
 from abers.reference import isotonic_blocks
@@ -168,6 +168,21 @@ def test_options_are_checked() -> None:
         SelfCalibratingInterval(0.0)
     with pytest.raises(ParameterError, match="takes no weights"):
         SelfCalibratingInterval(0.5).learn_one(1.0, 2.0, weight=2.0)
+
+
+def test_labels_whose_sums_are_infinite_are_refused() -> None:
+    """A label beyond the range is refused when it comes, and in what was saved."""
+    with pytest.raises(LabelError, match="scale labels down"):
+        SelfCalibratingInterval(0.5).learn_one(1.0, 1e300)
+    far = IVAPR()
+    far.learn_one(1.0, 1e300)
+    with pytest.raises(StateError, match="labels"):
+        SelfCalibratingInterval.from_bytes(
+            seal(b"abersSC\x01", pack([np.array([0.5]).tobytes(), far.state_bytes()]))
+        )
+    near = SelfCalibratingInterval(0.5)
+    near.learn_many([1.0, 1.0, 2.0, 3.0], [-1e280, 1e280, 1e280, -1e280])
+    assert near.predict_one(1.0).covers(0.0)
 
 
 def test_a_saved_half_life_is_refused() -> None:
