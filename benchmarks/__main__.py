@@ -15,6 +15,7 @@ from abers import backend
 from benchmarks import (
     agreement,
     arrow,
+    conformal,
     cross,
     distribution,
     floor,
@@ -65,6 +66,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "wrapped": wrapped.wrapped,
     "predictive": predictive.predictive,
     "distribution": distribution.distribution,
+    "conformal": conformal.conformal,
     "stream": processor.stream,
     "arrow": arrow.arrow,
     "journal": journal.journal,

@@ -22,6 +22,7 @@ from benchmarks.papers import (
     multiclass_2017,
     streams,
     venn_abers_2014,
+    venn_conformal_2025,
     weka,
 )
 from benchmarks.papers.manifest import excuse
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "evidence"
 
-MODULES = venn_abers_2014, ivapr_2018, multiclass_2017, gp_beta_2019, streams
+MODULES = (
+    *(venn_abers_2014, ivapr_2018, multiclass_2017, gp_beta_2019, streams),
+    venn_conformal_2025,
+)
 PAPERS: dict[str, Paper] = {module.PAPER.name: module.PAPER for module in MODULES}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -53,7 +54,8 @@ def _plain(answer: Any) -> Any:
     if hasattr(answer, "thresholds"):
         at = answer.thresholds
         return _plain([one.tolist() for one in (at, answer.lower(at), answer.upper(at))])
-    return float(answer)
+    number = float(answer)
+    return None if math.isnan(number) else number  # so that it equals itself
 
 
 class Data:
@@ -78,6 +80,8 @@ class Data:
         elif able.score == "quantiles":
             steps = np.arange(int(getattr(calibrator, "members", 2))) / 64
             self.scores = base[:, np.newaxis] / 2 + steps
+        elif able.score == "prediction":
+            self.scores = base[:, np.newaxis] + np.array([0.0, 0.125])
         if able.task == "binary":
             self.labels: list[Any] = (rng.random(n) < base).astype(int).tolist()
         elif able.task == "multiclass":
@@ -97,7 +101,7 @@ class Data:
         """Return a score with a bad value in it."""
         if self.able.score == "folds":
             return [bad] * self.folds
-        if self.able.score == "quantiles":
+        if self.able.score in {"quantiles", "prediction"}:
             return [bad] * self.scores.shape[1]
         return dict.fromkeys(self.names, bad) if self.names else bad
 
@@ -209,6 +213,8 @@ class Data:
             valid = valid and all(low <= answer.high[c] for c, low in answer.low.items())
         elif kind == "mean":
             valid = answer.low <= answer.high
+        elif kind == "prediction interval":
+            valid = not (math.isnan(answer.low) or math.isnan(answer.high))
         else:
             at = np.linspace(-0.5, 1.5, 9)
             lower, upper = answer.lower(at), answer.upper(at)

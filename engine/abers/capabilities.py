@@ -20,11 +20,13 @@ class Capabilities:
         The kind of prediction: "binary", "multiclass" or "regression".
     score
         A "number", a "probability", one number for each of several "folds", or for each of several
-        "classes", "class probabilities", or ascending "quantiles".
+        "classes", "class probabilities", ascending "quantiles", or a "prediction" of the label: two
+        numbers, where the first is never above the second.
     answer
         One "probability" of label 1, an "interval" of two, a "protected" probability with an
         interval, intervals by "folds" or "classes", a
-        "distribution" of the label, or a "mean" interval for it.
+        "distribution" of the label, a "mean" interval for it, or a "prediction interval" with the
+        ends `low` and `high`.
     weights
         Whether observations may have weights.
     removal
@@ -44,10 +46,23 @@ class Capabilities:
 
     task: Literal["binary", "multiclass", "regression"]
     score: Literal[
-        "number", "probability", "folds", "classes", "class probabilities", "quantiles"
+        "number",
+        "probability",
+        "folds",
+        "classes",
+        "class probabilities",
+        "quantiles",
+        "prediction",
     ] = "number"
     answer: Literal[
-        "probability", "interval", "protected", "folds", "classes", "distribution", "mean"
+        "probability",
+        "interval",
+        "protected",
+        "folds",
+        "classes",
+        "distribution",
+        "mean",
+        "prediction interval",
     ] = "interval"
     weights: bool = True
     removal: Literal["none", "single", "any"] = "any"

@@ -219,7 +219,8 @@ class Mathematics(Saveable, Generic[One, Many]):
                 msg = f"{row}: {self._overflow()}"
                 raise WeightError(msg)
             units = ONE if steps.weights is None else int(steps.weights[done])
-            what = self._not_held(steps.scores[done].item(), steps.labels[done].item(), units)
+            score = steps.scores[..., done].tolist()
+            what = self._not_held(score, steps.labels[done].item(), units)
             msg = f"{row}: {what}"
             raise NotHeldError(msg)
         return answers

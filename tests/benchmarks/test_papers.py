@@ -159,6 +159,20 @@ def test_streams(tmp_path: Path) -> None:
     assert "The CRPS of p is below that of base in 2 of 2 cells." in page
 
 
+@pytest.mark.data
+@pytest.mark.long
+def test_venn_conformal_2025(tmp_path: Path) -> None:
+    """Margins by difficulty cover where errors are large; one margin for all does not."""
+    found, _ = ran("venn_conformal_2025", tmp_path, os.environ["ABERS_DATA"])
+    for n in (100, 1_000):
+        shares = {name: each["covered"] for name, each in found[f"simulation/{n}"].items()}
+        assert min(shares["`ConformalInterval`"]) > 0.8
+        assert shares["split conformal"][2] < shares["`ConformalInterval`"][2]
+    assert found["concrete/split/0"]["Uncalibrated"][0][0] < 0.8
+    assert found["concrete/split/0"]["Venn-Abers"][0][0] > 0.8
+    hold(found, "venn_conformal_2025", {"concrete/split/0"})
+
+
 def test_a_missing_set_costs_a_line(tmp_path: Path) -> None:
     """Without data each missing set is named in a line, and what needs none is computed."""
     found, said = ran("venn_abers_2014", tmp_path, tmp_path)

@@ -25,7 +25,7 @@ from abers import (
     VennAbers,
 )
 from abers.base import Calibrator
-from abers.batch import IVAR, BetaCDF, GPBeta
+from abers.batch import IVAR, BetaCDF, ConformalInterval, GPBeta, SelfCalibratingInterval
 from abers.batch import QuantileCalibration as Quantile
 from abers.calibration import DirectIsotonic, UncalibratedClasses
 from abers.exceptions import (
@@ -46,6 +46,7 @@ SCORES = np.arange(24) * 7 % 20 / 20
 LABELS = np.arange(24) % 3 % 2
 TIMES = np.arange(24) * 10.0
 N = len(SCORES)
+PAIRS = np.stack([SCORES, SCORES + 0.5], axis=1)
 
 
 def scores_of(i: int) -> dict[str, float]:
@@ -77,8 +78,10 @@ def feed(one: Any) -> None:  # noqa: ANN401
         one.learn_one(0.5)
     elif isinstance(one, GPBeta):
         one.learn_many(SCORES, SCORES + 0.5, LABELS.astype(float))
-    elif isinstance(one, IVAPR | IVAR):
+    elif isinstance(one, IVAPR | IVAR | SelfCalibratingInterval):
         one.learn_many(SCORES, SCORES + 0.25 * LABELS, times=times)
+    elif isinstance(one, ConformalInterval):
+        one.learn_many(PAIRS, SCORES + 0.25 * LABELS, times=times)
     else:
         one.prequential(SCORES, LABELS, delay=3, times=times)
         one.learn_many(SCORES, LABELS, times=times)
@@ -103,8 +106,10 @@ def ask(one: Any) -> None:  # noqa: ANN401
         one.quantiles_many(SCORES, [0.1, 0.5, 0.9])
         band = one.predict_one(0.4)
         assert (np.diff(band.cdf(band.thresholds)) >= 0.0).all()
-    elif isinstance(one, IVAR):
+    elif isinstance(one, IVAR | SelfCalibratingInterval):
         one.predict_many(SCORES)
+    elif isinstance(one, ConformalInterval):
+        one.predict_many(PAIRS)
     else:
         answers = np.column_stack(np.atleast_2d(one.predict_many(SCORES)))
         assert ((answers >= 0.0) & (answers <= 1.0)).all()
@@ -134,8 +139,10 @@ def remove(one: Any) -> None:  # noqa: ANN401
         one.remove_one(scores_of(0), CLASSES[0])
     elif isinstance(one, CrossVennAbers):
         one.remove_one([0.0] * one.folds, 0, fold=0)
+    elif isinstance(one, ConformalInterval):
+        one.remove_one([0.0, 0.5], 0.0)
     else:
-        one.remove_one(0.0, 0.0 if isinstance(one, IVAPR | IVAR) else 0)
+        one.remove_one(0.0, 0.0 if isinstance(one, IVAPR | IVAR | SelfCalibratingInterval) else 0)
 
 
 FORGETTING: dict[str, dict[str, Any]] = {
@@ -164,6 +171,9 @@ MADE: dict[str, Callable[[], Any]] = {
     "ProtectedMultiClass-window": lambda: ProtectedMultiClass(CLASSES, window=10),
     "IVAPR-grid": lambda: IVAPR(grid=[0.25, 0.5, 0.75], support=(-1.0, 2.0)),
     "IVAR": lambda: IVAR(0.0, 2.0),
+    "Conformal": lambda: ConformalInterval(0.8),
+    "Conformal-window": lambda: ConformalInterval(0.8, "cqr", window=10),
+    "SelfCalibrating": lambda: SelfCalibratingInterval(0.8),
     "IVAR-window": lambda: IVAR(0.0, 2.0, window=10),
     "Quantile": Quantile,
     "Quantile-window": lambda: Quantile(window=10),

@@ -249,6 +249,8 @@ MADE: dict[str, Callable[[], Any]] = {
     "ProtectedMultiClass": lambda: abers.ProtectedMultiClass(["a", "b", "c"]),
     "UncalibratedClasses": lambda: UncalibratedClasses(["a", "b", "c"]),
     "ProtectedIVAPR": lambda: regression.ProtectedIVAPR((0.0, 1.0)),
+    "ConformalInterval": lambda: calibrator(batch.ConformalInterval, level=0.8),
+    "SelfCalibratingInterval": lambda: calibrator(batch.SelfCalibratingInterval, level=0.8),
     "IVAR": lambda: calibrator(batch.IVAR, y_min=0.0, y_max=1.0),
     "ConfigError": lambda: abers.ConfigError(["one", "two"]),
 }

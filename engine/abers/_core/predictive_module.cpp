@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "columns_module.hpp"
+#include "isotonic_blocks.hpp"
 #include "predictive_set.hpp"
 #include "step.hpp"
 
@@ -156,6 +157,14 @@ void check(const PredictiveSet& set) {
   }
 }
 
+std::size_t blocks(const Column<const double>& scores, const Column<const double>& labels,
+                   const Column<std::int64_t>& starts, const Column<double>& sums) {
+  const std::size_t n = scores.size();
+  require(labels.size() == n && starts.size() == n && sums.size() == n);
+  return isotonic_blocks(bindings::view(scores), bindings::view(labels), {starts.data(), n},
+                         {sums.data(), n});
+}
+
 }  // namespace
 
 void bind_predictive(nb::module_& m) {
@@ -191,6 +200,7 @@ void bind_predictive(nb::module_& m) {
            "times"_a, "late"_a)
       .def("check", &abers::check)
       .def("__sizeof__", &PredictiveSet::bytes);
+  m.def("isotonic_blocks", &abers::blocks, "scores"_a, "labels"_a, "starts"_a, "sums"_a);
 }
 
 }  // namespace abers

@@ -2,11 +2,13 @@
 
 For a set of observations at once: the full and the simplified Venn-Abers predictor, Venn predictors
 with any taxonomy, the cross Venn-Abers prediction of a batch. Calibrators around others: one for
-each category, intervals for a mean, and maps that recalibrate predictive distributions.
+each category, intervals for a mean or around predictions, and maps that recalibrate predictive
+distributions.
 """
 
 from abers.batch.bag_predictors import SimplifiedVennAbers, TransductiveVennAbers
 from abers.batch.beta_cdf import BetaCDF
+from abers.batch.conformal_interval import ConformalInterval
 from abers.batch.continuous import CalibratedDistribution
 from abers.batch.cvap import cvap
 from abers.batch.gp_beta import GPBeta
@@ -14,6 +16,11 @@ from abers.batch.ivar import IVAR, MeanInterval, MeanIntervals
 from abers.batch.mondrian import Mondrian
 from abers.batch.quantile_calibration import QuantileCalibration
 from abers.batch.scorers import Scorer
+from abers.batch.self_calibrating_interval import (
+    CalibratedInterval,
+    CalibratedIntervals,
+    SelfCalibratingInterval,
+)
 from abers.batch.taxonomies import (
     ByFeature,
     IsotonicTaxonomy,
@@ -28,6 +35,9 @@ __all__ = [
     "BetaCDF",
     "ByFeature",
     "CalibratedDistribution",
+    "CalibratedInterval",
+    "CalibratedIntervals",
+    "ConformalInterval",
     "GPBeta",
     "IsotonicTaxonomy",
     "MeanInterval",
@@ -38,6 +48,7 @@ __all__ = [
     "QuantileCalibration",
     "ScoreBins",
     "Scorer",
+    "SelfCalibratingInterval",
     "SimplifiedVennAbers",
     "Taxonomy",
     "TransductiveVennAbers",

@@ -1,15 +1,17 @@
 """Regression: predictive distributions that are updated with every label."""
 
-from abers.regression.coverage_tracker import CoverageTracker, TrackedInterval
+from abers.regression.coverage_tracker import CoverageTracker
 from abers.regression.distribution import PredictiveDistribution
 from abers.regression.ivapr import IVAPR, Quantiles
+from abers.regression.prediction_interval import PredictionInterval, PredictionIntervals
 from abers.regression.protected_ivapr import ProtectedIVAPR
 
 __all__ = [
     "IVAPR",
     "CoverageTracker",
+    "PredictionInterval",
+    "PredictionIntervals",
     "PredictiveDistribution",
     "ProtectedIVAPR",
     "Quantiles",
-    "TrackedInterval",
 ]

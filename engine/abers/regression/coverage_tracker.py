@@ -15,54 +15,28 @@ import numpy as np
 from abers import validation
 from abers.exceptions import LabelError, ParameterError
 from abers.regression.distribution_calibrator import require_range, support_ends
+from abers.regression.prediction_interval import PredictionInterval
 from abers.saveable import Saveable
 from abers.serialization import MAX_COUNT, pack, require, unpack
 
 if TYPE_CHECKING:
     from abers.arrays import Floats, Integers
 
-__all__ = ["CoverageTracker", "TrackedInterval"]
+__all__ = ["CoverageTracker"]
 
 _RATE = 0.05
 _AWAITING = 352  # bytes that Python takes, as measured: two pairs of floats, and a number
 _HEADER = struct.Struct("<dddddQQQ")
 
 
-class TrackedInterval(NamedTuple):
-    """An interval, closed at both ends; one that is empty has the ends infinity and -infinity.
-
-    Attributes
-    ----------
-    low, high
-        The ends.
-
-    Examples
-    --------
-    >>> TrackedInterval(1.0, 2.0).covers(2.0), EMPTY.is_empty, EMPTY.covers(2.0)
-    (True, True, False)
-    """
-
-    low: float
-    high: float
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no label is in it."""
-        return self.low > self.high
-
-    def covers(self, label: float) -> bool:
-        """Return whether a label is in it."""
-        return self.low <= label <= self.high
-
-
-EMPTY = TrackedInterval(math.inf, -math.inf)
+EMPTY = PredictionInterval(math.inf, -math.inf)
 
 
 class _Served(NamedTuple):
     """What an observation keeps until its label comes."""
 
     given: tuple[float, float]
-    interval: TrackedInterval
+    interval: PredictionInterval
 
 
 class CoverageTracker(Saveable):
@@ -118,10 +92,10 @@ class CoverageTracker(Saveable):
     >>> from abers.regression import CoverageTracker
     >>> tracker = CoverageTracker(0.8, (0.0, 100.0))
     >>> tracker.predict_one(40.0, 60.0, number=0)
-    TrackedInterval(low=40.0, high=60.0)
+    PredictionInterval(low=40.0, high=60.0)
     >>> tracker.learn_one(70.0, number=0)
     >>> tracker.predict_one(40.0, 60.0, number=1)  # wider by .05 x 20 x .8 on both sides
-    TrackedInterval(low=39.2, high=60.8)
+    PredictionInterval(low=39.2, high=60.8)
     """
 
     _magic: ClassVar[bytes] = b"abersCT\x01"
@@ -196,7 +170,7 @@ class CoverageTracker(Saveable):
         of = f"of {self._labels} labels covered"
         return f"<CoverageTracker({self._level}, {self._ends}): {self._covered} {of}>"
 
-    def predict_one(self, low: float, high: float, *, number: int) -> TrackedInterval:
+    def predict_one(self, low: float, high: float, *, number: int) -> PredictionInterval:
         """Return the interval that is served in place of a predicted one.
 
         Parameters
@@ -210,7 +184,7 @@ class CoverageTracker(Saveable):
 
         Returns
         -------
-        TrackedInterval
+        PredictionInterval
             The interval, within the support; it may be empty.
 
         Raises
@@ -281,14 +255,14 @@ class CoverageTracker(Saveable):
         with self._lock:
             self._awaiting.pop(of, None)
 
-    def _served(self, low: float, high: float) -> TrackedInterval:
+    def _served(self, low: float, high: float) -> PredictionInterval:
         missed = self._labels * self._level - self._covered
         if missed > self._slack:
-            return TrackedInterval(*self._ends)
+            return PredictionInterval(*self._ends)
         low, high = max(low - self._margin, self._ends[0]), min(high + self._margin, self._ends[1])
         if missed < -self._slack or low > high:
             return EMPTY
-        return TrackedInterval(low, high)
+        return PredictionInterval(low, high)
 
     # Saving
 
@@ -316,7 +290,7 @@ class CoverageTracker(Saveable):
         require(len(known) == len(table) and len({*known}) == len(known), "numbers")
         require(all(number >= 0 for number in known) and bool(waited) >= bool(labels), "numbers")
         for number, (low, high, *ends) in zip(known, table, strict=True):
-            interval = TrackedInterval(*ends)
+            interval = PredictionInterval(*ends)
             inside = lo <= interval.low <= interval.high <= hi
             require(lo <= low <= high <= hi and (interval == EMPTY or inside), "intervals")
             self._awaiting[number] = _Served((low, high), interval)

@@ -9,24 +9,24 @@ import random
 import pytest
 
 from abers import LabelError, ParameterError, StateError
-from abers.regression import CoverageTracker, TrackedInterval
+from abers.regression import CoverageTracker, PredictionInterval
 from abers.serialization import seal
 
 SUPPORT = (0.0, 10.0)
 KIND = b"abersCT\x01"
 
 
-def outside(served: TrackedInterval) -> float:
+def outside(served: PredictionInterval) -> float:
     """Return a label that is missed, if there is one."""
     return next((y for y in (0.0, 10.0, 5.0) if not served.covers(y)), 5.0)
 
 
-def inside(served: TrackedInterval) -> float:
+def inside(served: PredictionInterval) -> float:
     """Return a label that is covered, if there is one."""
     return 5.0 if served.is_empty else (served.low + served.high) / 2.0
 
 
-def worse(tracker: CoverageTracker, served: TrackedInterval) -> float:
+def worse(tracker: CoverageTracker, served: PredictionInterval) -> float:
     """Return the label that takes the coverage further from its level."""
     low = tracker.labels and tracker.coverage < tracker.level
     return outside(served) if low else inside(served)
@@ -45,7 +45,7 @@ def test_the_bound_holds_for_what_is_served(seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 - no secret
     level, slack = rng.choice([0.1, 0.5, 0.8, 0.95]), rng.choice([0.0, 1.0, 7.5])
     tracker = CoverageTracker(level, SUPPORT, slack=slack)
-    waiting: dict[int, TrackedInterval] = {}
+    waiting: dict[int, PredictionInterval] = {}
     covered = labels = most = 0
     delay = rng.choice([0, 1, 5, 40])
     for number in range(500):
