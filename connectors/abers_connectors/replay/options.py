@@ -61,6 +61,7 @@ class ReplayOptions(NamedTuple):
     probability: str | None = None
     distributions: bool = False
     support: tuple[str, str] | None = None
+    label_rates: tuple[str, str] | None = None
     coverage: str | None = None
     forgetting: Mapping[str, str | None] = {}  # at most one of window, max_age, half_life
     from_: str | None = None
@@ -178,6 +179,7 @@ def keys_of(options: ReplayOptions) -> dict[str, Any]:
         "calibrator.probability": options.probability,
         "calibrator.distributions": "full" if options.distributions else None,
         "calibrator.support": options.support and [*map(_number, options.support)],
+        "calibrator.label_rates": options.label_rates and [*map(_number, options.label_rates)],
         "calibrator.coverage": options.coverage and _number(options.coverage),
         **{f"calibrator.{one}": _number(text) for one, text in given(options.forgetting).items()},
     }
