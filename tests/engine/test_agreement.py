@@ -130,9 +130,7 @@ def batches(draw: st.DrawFn) -> Batch:
 
 @EVERY_RULE
 @given(batches(), st.lists(SCORES, min_size=64, max_size=80))
-def test_many_predictions_at_once(
-    options: Options, bag: Batch, queries: list[float]
-) -> None:
+def test_many_predictions_at_once(options: Options, bag: Batch, queries: list[float]) -> None:
     """Scores enough for the native core to make a table are predicted alike, whatever is kept."""
     bag[0][:] = LEARN
     pair = both(options)
@@ -184,9 +182,7 @@ def test_any_steps(options: Options, drawn: list[Batch]) -> None:
 
 @EVERY_RULE
 @given(batches(), batches())
-def test_restored_sets_agree(
-    options: Options, before: Batch, after: Batch
-) -> None:
+def test_restored_sets_agree(options: Options, before: Batch, after: Batch) -> None:
     """What one writes the other reads, and both go on alike."""
     pair = both(options)
     timed = any(options[1:3])

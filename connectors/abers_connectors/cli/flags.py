@@ -54,7 +54,7 @@ FLAGS: Mapping[str, tuple[str, str | None, str]] = {
     "--label-rates": (
         "Calibrator",
         "OF_0 OF_1",
-        "Shares of the labels 0, and of the labels 1, that ever come.",
+        "Shares of the labels of class 0, and of class 1, that ever come.",
     ),
     "--window": (
         "Calibrator",

@@ -140,7 +140,7 @@ def _calibrates(settings: Settings) -> Iterator[Meaning]:
         yield Meaning("p is merged from the interval", ("calibrator.probability",))
     if settings.label_rates != ALL:
         of_0, of_1 = (per_cent(rate, None) for rate in settings.label_rates)
-        words = f"{of_0} of the labels 0 are taken to come, and {of_1} of the labels 1"
+        words = f"taken as known: labels come for {of_0} of class 0 and {of_1} of class 1"
         yield Meaning(words, ("calibrator.label_rates",))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ALL", "LEAST", "LabelRates", "among_labelled", "checked_rates"]
 
 LabelRates = tuple[float, float]
-"""Shares of the labels 0, and of the labels 1, that come."""
+"""Shares of the labels of class 0, and of class 1, that come."""
 
 ALL: LabelRates = (1.0, 1.0)
 """The rates where every label comes."""
@@ -38,7 +38,7 @@ def checked_rates(rates: Sequence[float]) -> LabelRates:
     Parameters
     ----------
     rates
-        Share of the labels 0 that come, and share of the labels 1.
+        Share of the labels of class 0 that come, and that of class 1.
 
     Returns
     -------
@@ -94,6 +94,6 @@ def among_labelled(probabilities: Floats, rates: LabelRates) -> Floats:
 
 def _refused(rates: object) -> str:
     return (
-        f"label_rates={shown(rates)} is not two shares from {LEAST:g} to 1; give the share of the "
-        "labels 0 that come, then that of the labels 1"
+        f"label_rates={shown(rates)} is not two shares from {LEAST:g} to 1; give the share of "
+        "the labels of class 0 that come, then that of class 1"
     )

@@ -70,7 +70,7 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
         Halve the weight of an observation every `half_life` of event time; after 30 half-lives it
         is dropped.
     label_rates
-        Shares of the labels 0, and of the labels 1, that ever come, each from 1e-6 to 1, where
+        Shares of the labels of class 0, and of class 1, that ever come, each from 1e-6 to 1, where
         these are known. A label of class y is then learned with its weight over the rate of y, and
         each end of a prediction is that of a query with the weight of its own class.
 
@@ -162,7 +162,7 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
 
     @property
     def label_rates(self) -> LabelRates:
-        """Shares of the labels 0, and of the labels 1, that come."""
+        """Shares of the labels of class 0, and of class 1, that come."""
         return self._rates
 
     def _options(self) -> list[str]:

@@ -156,11 +156,11 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         tuple[float, ...],
         Option(
             "calibrator.label_rates",
-            "Shares of the labels 0, and of the labels 1, that ever come.",
-            "With [0.5, 1] every second label 0 never comes, and all labels 1 do. Predictions then "
-            "are about all observations, and not about those with labels; tests, verdicts and "
-            "scores compare what they say of observations with labels. It is for the calibrator "
-            '"ivap" with merged probabilities.',
+            "Shares of the labels of class 0, and of class 1, that ever come.",
+            "With [0.5, 1] one in two labels of class 0 never comes, and each of class 1 does. "
+            "Predictions then are about all observations, and not about those with labels; tests, "
+            "verdicts and scores compare what they say of observations with labels. It is for the "
+            'calibrator "ivap" with merged probabilities.',
             flag="--label-rates",
             metavar="OF_0 OF_1",
             group="Calibrator",

@@ -162,7 +162,7 @@ def _support(v: OptionValues) -> Iterator[Problem]:
 
 def _label_rates(v: OptionValues) -> Iterator[Problem]:
     if len(v.label_rates) != len(ALL) or not all(LEAST <= one <= 1.0 for one in v.label_rates):
-        words = f" is not two shares from {LEAST:g} to 1; write those of labels 0 and labels 1"
+        words = f" is not two shares from {LEAST:g} to 1; write that of class 0 and that of class 1"
         yield v.problem("label_rates", v.quoted("label_rates"), words)
 
 
@@ -276,7 +276,7 @@ def _wait(v: OptionValues) -> Iterator[Problem]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(_owners, _classes, _lengths, _scores, _quantiles, _grid, _coverage, _support),
-    *(_label_rates, _forgetting, _calibrator, _probability, _able, _learn_after, _unlabelled, _wait),
+    *(_owners, _classes, _lengths, _scores, _quantiles, _grid, _coverage, _support, _label_rates),
+    *(_forgetting, _calibrator, _probability, _able, _learn_after, _unlabelled, _wait),
 )
 """The rules between settings: each yields the mistakes that it finds."""

@@ -268,8 +268,8 @@ MISTAKES = {
         'calibrator.support: needs calibrator.distributions = "scored" or "full"'
     ),
     "calibrator.label_rates = [0.5, 2]": (
-        "calibrator.label_rates: [0.5, 2] is not two shares from 1e-06 to 1; write those of "
-        "labels 0 and labels 1"
+        "calibrator.label_rates: [0.5, 2] is not two shares from 1e-06 to 1; write that of "
+        "class 0 and that of class 1"
     ),
     "task.scores = 'logit'\ncalibrator.label_rates = [0.5, 1]": (
         'calibrator.label_rates: needs calibrator.probability = "merged": a protected one is about '

@@ -83,7 +83,7 @@ def test_each_end_has_its_own_weight(
     """Labels weigh their weight over their rate, and so does the query at each end."""
     calibrator = taught(bag, label_rates=rates)
     found = calibrator.predict_one(score + 0.0, weight=weight)
-    assert tuple(found) == defined([(s + 0.0, *rest) for s, *rest in bag], rates, score, weight)
+    assert tuple(found) == defined([(s + 0.0, y, w) for s, y, w in bag], rates, score, weight)
     check(calibrator)
 
 
@@ -110,7 +110,7 @@ def test_leaving_each_row_out_is_calibrated_by_weight(
 
 @pytest.mark.parametrize("window", [None, 30])
 def test_labels_that_are_missing_by_class(window: int | None) -> None:
-    """With half of the labels 0, p_Y is calibrated among all queries; without rates it is not."""
+    """With half of the labels of class 0, p_Y is calibrated by rates, and without them is not."""
     rng = np.random.default_rng(3)
     draws, bag = 3_000, 30
     scores = np.round(rng.random((draws, bag + 1)), 1)
@@ -223,7 +223,7 @@ def test_a_protected_probability_takes_no_rates() -> None:
 
 
 def test_probabilities_among_labelled_observations() -> None:
-    """Odds are multiplied by the ratio of the rates; equal rates leave probabilities as they are."""
+    """Odds are multiplied by the ratio of the rates; equal rates change nothing."""
     p = np.array([0.0, 0.2, 0.5, 1.0])
     assert among_labelled(p, (0.5, 1.0)).tolist() == [0.0, 0.2 / (0.2 + 0.8 * 0.5), 2 / 3, 1.0]
     assert among_labelled(p, (0.3, 0.3)) is p

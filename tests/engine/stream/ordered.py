@@ -35,7 +35,7 @@ def merged(settings: Settings) -> OrderedCalibrator:
     if s.calibrator == "cvap":
         folds = CrossVennAbers(s.folds, **rule)
         return OrderedCalibrator(folds, most=s.max_bytes // LABEL_BYTES["cvap"])
-    one = VennAbers(**rule, label_rates=s.label_rates)  # type: ignore[arg-type]
+    one = VennAbers(**rule, label_rates=s.label_rates)
     return OrderedCalibrator(one, most=s.max_bytes // LABEL_BYTES["ivap"])
 
 

@@ -34,10 +34,10 @@ def test_predictions_are_those_of_a_calibrator_with_rates() -> None:
     processor, alone = Processor(Settings(**MERGED)), VennAbers(label_rates=RATES)
     for one, label in zip(*[iter(labelled(60))] * 2, strict=True):
         predicted: Any = only(processor.process(one))
-        interval = alone.predict_one(one.score)  # type: ignore[union-attr, arg-type]
+        interval = alone.predict_one(one.score)
         assert (predicted.p0, predicted.p1, predicted.p) == (*interval, interval.merged)
         processor.process(label)
-        alone.learn_one(one.score, label.value)  # type: ignore[union-attr, arg-type]
+        alone.learn_one(one.score, label.value)
 
 
 def test_scores_are_of_observations_with_labels() -> None:
@@ -75,7 +75,7 @@ def test_a_restored_stream_goes_on_with_its_rates() -> None:
         ({"calibrator": "platt"}, "is not for 'platt'; leave it out"),
         ({"calibrator": "protected", "scores": "logit"}, "is not for 'protected'; leave it out"),
         ({"task": "multiclass", "classes": ("a", "b")}, "applies only to the task 'binary'"),
-        ({"label_rates": (0.5,)}, r"\(0.5,\) is not two shares from 1e-06 to 1; write those of"),
+        ({"label_rates": (0.5,)}, r"\(0.5,\) is not two shares from 1e-06 to 1; write that of"),
         ({"label_rates": (0.0, 1.0)}, "is not two shares"),
         ({"label_rates": "0.5"}, "is not a list of finite numbers"),
     ],
