@@ -188,7 +188,7 @@ HEAD = """# Labels missing or late by class
 
 After this page you know how wrong probabilities become if the labels of one class are missing or
 late, and what [`label_rates`](../classification.md#labels-missing-by-class) and
-`limits.learn_after` mend. `python -m benchmarks.label_rates` writes the page.
+`limits.learn_after` change. `python -m benchmarks.label_rates` writes the page.
 
 The guarantee of `VennAbers` is about p_Y, the end of the interval that belongs to the true label
 Y: in every bin of p_Y the mean of Y − p_Y is 0. Below 0 probabilities are too high. The z value
@@ -214,7 +214,7 @@ the rates, and a stream compares labels with that.
 
 {seeds} streams of {length:,} observations, one a millisecond; a calibrator keeps those of the last
 600 (`max_age`), and the first {skipped:,} are left out. If a label is learned when it comes, the
-newest 200 observations have no labels but 1. Rates do not mend that: they depend on the age. The
+newest 200 observations have no labels but 1. Rates do not fix that: they depend on the age. The
 mean and z value are those over streams.
 
 """

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.native
 
 
 def test_labelled_rows_are_those_with_labels() -> None:
-    """Among rows with labels 1 has the odds that its rate gives; queries are as all rows are."""
+    """Label 1 has the odds among these that its rate gives; queries are as all rows are."""
     _, labels = missing(2_000, 10)
     of_all = labels[:, -1].mean()
     expected = of_all / (of_all + (1.0 - of_all) * 0.5)
