@@ -171,6 +171,19 @@ def test_a_step_that_is_too_heavy() -> None:
             calibrators.step(1, LEARN, [0.3], 1.0, 0, None)
 
 
+def test_labels_over_their_rates_that_are_too_heavy() -> None:
+    """A batch of labels with weights over their rate that pass the limit changes nothing."""
+    native, _ = both(probability="merged", label_rates=(1e-6, 1.0))
+    native.add(1)
+    before = states(native)
+    count = 2**33 // 10**6 + 1  # each label of class 0 weighs a million
+    columns = np.full(count, LEARN, np.uint8), np.zeros((count, 1)), np.zeros(count)
+    keys, times = np.zeros(count, np.int64), np.arange(count)
+    with pytest.raises(WeightError, match=f"row {count - 1}: the total weight"):
+        native.run(keys, CalibrationSteps(*columns, times, times))
+    assert states(native) == before
+
+
 def test_times_that_no_half_life_resolves() -> None:
     """A time too many half-lives from zero is refused before anything runs."""
     native, _ = both(half_life=1, probability="merged")
