@@ -161,6 +161,7 @@ def keys_of(options: ReplayOptions) -> dict[str, Any]:
     """
     classes = options.score if isinstance(options.score, dict) else {}
     delimiter = options.delimiter
+    compared = "merged" if options.compare and options.label_rates else None  # as a table has them
     found = {
         "task.kind": options.task or ("multiclass" if classes else None),
         "task.classes": [*classes] or None,
@@ -176,7 +177,7 @@ def keys_of(options: ReplayOptions) -> dict[str, Any]:
         **{f"input.fields.{one}": column for one, column in options.columns.items()},
         "input.fields.score": options.score,
         "calibrator.kind": options.calibrator,
-        "calibrator.probability": options.probability,
+        "calibrator.probability": options.probability or compared,
         "calibrator.distributions": "full" if options.distributions else None,
         "calibrator.support": options.support and [*map(_number, options.support)],
         "calibrator.label_rates": options.label_rates and [*map(_number, options.label_rates)],
