@@ -934,7 +934,15 @@ def run_binary_tests(
 ]: ...
 
 class CalibrationSet:
-    def __init__(self, window: int = 0, max_age: float = 0.0, half_life: float = 0.0) -> None: ...
+    def __init__(
+        self,
+        window: int = 0,
+        max_age: float = 0.0,
+        half_life: float = 0.0,
+        label_rates: tuple[float, float] = (1.0, 1.0),
+    ) -> None: ...
+    @property
+    def label_rates(self) -> tuple[float, float]: ...
     @property
     def window(self) -> int: ...
     @property

@@ -27,13 +27,18 @@ pytestmark = pytest.mark.native
 Pair = tuple[_core.CalibrationSet, reference.CalibrationSet]
 Batch = tuple[Any, ...]
 
-RULES: dict[str, tuple[int, float, float]] = {
+Options = tuple[Any, ...]  # of a set: those of forgetting, and rates of labels
+
+RULES: dict[str, Options] = {
     "unlimited": (0, 0.0, 0.0),
     "window": (300, 0.0, 0.0),
     "narrow window": (3, 0.0, 0.0),
     "max_age": (0, 40.0, 0.0),
     "half_life": (0, 0.0, 6.0),
     "short half_life": (0, 0.0, 0.05),
+    "label_rates": (0, 0.0, 0.0, (0.5, 1.0)),
+    "label_rates with window": (300, 0.0, 0.0, (1.0, 0.3)),
+    "label_rates with half_life": (0, 0.0, 6.0, (0.7, 0.25)),
 }
 EVERY_RULE = pytest.mark.parametrize("options", RULES.values(), ids=RULES)
 
@@ -45,7 +50,7 @@ UNITS = st.one_of(
 )
 
 
-def both(options: tuple[int, float, float]) -> Pair:
+def both(options: Options) -> Pair:
     """Make a set of each implementation."""
     return _core.CalibrationSet(*options), reference.CalibrationSet(*options)
 
@@ -125,13 +130,11 @@ def batches(draw: st.DrawFn) -> Batch:
 
 @EVERY_RULE
 @given(batches(), st.lists(SCORES, min_size=64, max_size=80))
-def test_many_predictions_at_once(
-    options: tuple[int, float, float], bag: Batch, queries: list[float]
-) -> None:
+def test_many_predictions_at_once(options: Options, bag: Batch, queries: list[float]) -> None:
     """Scores enough for the native core to make a table are predicted alike, whatever is kept."""
     bag[0][:] = LEARN
     pair = both(options)
-    done = run(pair, bag, timed=any(options[1:]))
+    done = run(pair, bag, timed=any(options[1:3]))
     asked = np.concatenate([np.array(queries) + 0.0, bag[1][:done]])
     n = len(asked)
     batch = (np.zeros(n, np.uint8), asked, np.zeros(n, np.uint8), None, np.empty(n))
@@ -145,13 +148,13 @@ def test_many_predictions_at_once(
     st.lists(SCORES, min_size=64, max_size=70),
 )
 def test_predictions_between_changes(
-    options: tuple[int, float, float], drawn: list[tuple[Batch, int]], queries: list[float]
+    options: Options, drawn: list[tuple[Batch, int]], queries: list[float]
 ) -> None:
     """Batches of predictions between any steps are alike, also those that a kept table answers."""
     pair = both(options)
-    timed = any(options[1:])
+    timed = any(options[1:3])
     for batch, times in drawn:
-        if any(options):
+        if any(options[:3]):
             batch[0][batch[0] == REMOVE] = LEARN
         run(pair, batch, timed=timed)
         asked = np.concatenate([np.array(queries) + 0.0, batch[1]])
@@ -164,12 +167,12 @@ def test_predictions_between_changes(
 
 @EVERY_RULE
 @given(st.lists(batches(), max_size=3))
-def test_any_steps(options: tuple[int, float, float], drawn: list[Batch]) -> None:
+def test_any_steps(options: Options, drawn: list[Batch]) -> None:
     """Any steps, also refused ones, give the same answers, contents and stops."""
     pair = both(options)
-    timed = any(options[1:])
+    timed = any(options[1:3])
     for batch in drawn:
-        if any(options):
+        if any(options[:3]):
             batch[0][batch[0] == REMOVE] = LEARN
         done = run(pair, batch, timed=timed)
         same(pair)
@@ -179,18 +182,16 @@ def test_any_steps(options: tuple[int, float, float], drawn: list[Batch]) -> Non
 
 @EVERY_RULE
 @given(batches(), batches())
-def test_restored_sets_agree(
-    options: tuple[int, float, float], before: Batch, after: Batch
-) -> None:
+def test_restored_sets_agree(options: Options, before: Batch, after: Batch) -> None:
     """What one writes the other reads, and both go on alike."""
     pair = both(options)
-    timed = any(options[1:])
+    timed = any(options[1:3])
     for batch in (before, after):
         batch[0][batch[0] == REMOVE] = LEARN
     run(pair, before, timed=timed)
     ours, theirs = both(options)
     for source, target in ((pair[0], theirs), (pair[1], ours)):
-        if any(options):
+        if any(options[:3]):
             kept = source.observation_count()
             rows = (
                 np.empty(kept),
@@ -275,17 +276,17 @@ def long_batch(rng: np.random.Generator, kind: str, n: int) -> Batch:
     return steps, scores, labels, weights, times
 
 
-def live(options: tuple[int, float, float], kind: str, seed: int, n: int) -> None:
+def live(options: Options, kind: str, seed: int, n: int) -> None:
     """Go through a long stream, with removals where nothing is forgotten."""
     rng = np.random.default_rng(seed)
-    pair, timed, now = both(options), any(options[1:]), 0.0
+    pair, timed, now = both(options), any(options[1:3]), 0.0
     learned: list[Batch] = []
     for _ in range(n // 200):
         batch = long_batch(rng, kind, 200)
         batch[4].__iadd__(now)
         now = float(batch[4].max())
         assert run(pair, batch, timed=timed) == 200
-        if not any(options):
+        if not any(options[:3]):
             learned.append(tuple(column[batch[0] == LEARN] for column in batch))
             if len(learned) > 4 and rng.random() < 0.4:
                 gone = learned.pop(rng.integers(len(learned)))
@@ -297,7 +298,7 @@ def live(options: tuple[int, float, float], kind: str, seed: int, n: int) -> Non
 
 @EVERY_RULE
 @pytest.mark.parametrize("kind", KINDS)
-def test_long_streams(options: tuple[int, float, float], kind: str) -> None:
+def test_long_streams(options: Options, kind: str) -> None:
     """A stream of thousands of steps gives the same answers and contents throughout."""
     live(options, kind, seed=0, n=1_200)
 
@@ -306,7 +307,7 @@ def test_long_streams(options: tuple[int, float, float], kind: str) -> None:
 @EVERY_RULE
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(5))
-def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: int) -> None:
+def test_very_long_streams(options: Options, kind: str, seed: int) -> None:
     """Streams of tens of thousands of steps give the same answers and contents throughout."""
     live(options, kind, seed=1 + seed, n=20_000)
 
@@ -316,7 +317,7 @@ def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: i
 
 @pytest.mark.large(800)
 @EVERY_RULE
-def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
+def test_deep_trees(options: Options, size: int) -> None:
     """With many observations kept, sampled questions get the same answers."""
     deep(options, size)
 
@@ -324,15 +325,16 @@ def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
 @pytest.mark.long
 @pytest.mark.large(2_000)
 @EVERY_RULE
-def test_deeper_trees(options: tuple[int, float, float], size: int) -> None:
+def test_deeper_trees(options: Options, size: int) -> None:
     """With more observations kept, sampled questions still get the same answers."""
     deep(options, size)
 
 
-def deep(options: tuple[int, float, float], size: int) -> None:
+def deep(options: Options, size: int) -> None:
     """Compare a few answers on each of several streams of a size."""
     rng = np.random.default_rng(11)
-    pair, timed = both((options[0] * 20, options[1] * 50, options[2] * 50)), any(options[1:])
+    larger = (options[0] * 20, options[1] * 50, options[2] * 50, *options[3:])
+    pair, timed = both(larger), any(options[1:3])
     for kind in ("smooth", "parted", "ties", "ascending", "parted", "smooth"):
         steps, scores, labels, units, times = long_batch(rng, kind, size)
         steps[:] = LEARN

@@ -51,6 +51,11 @@ FLAGS: Mapping[str, tuple[str, str | None, str]] = {
         "LEVEL",
         "Share of labels that one more interval of each prediction is to cover.",
     ),
+    "--label-rates": (
+        "Calibrator",
+        "OF_0 OF_1",
+        "Shares of the labels of class 0, and of class 1, that ever come.",
+    ),
     "--window": (
         "Calibrator",
         "N",

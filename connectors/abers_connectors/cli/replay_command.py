@@ -159,6 +159,10 @@ def replay(  # noqa: PLR0913 - the options of the command
         tuple[str, str] | None,
         declared_option("--support", more="Protected numbers need them."),
     ] = None,
+    label_rates: Annotated[
+        tuple[str, str] | None,
+        declared_option("--label-rates", more="For ivap with merged probabilities."),
+    ] = None,
     coverage: Annotated[
         str | None,
         declared_option("--coverage", more="For protected numbers; a bound holds on any stream."),
@@ -271,6 +275,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             probability=probability,
             distributions=distributions,
             support=support,
+            label_rates=label_rates,
             coverage=coverage,
             forgetting={"window": window, "max_age": max_age, "half_life": half_life},
             from_=from_,

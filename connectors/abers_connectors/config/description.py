@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from abers import registry
+from abers.calibration.label_rates import ALL
 from abers.monitoring.answers.formats import per_cent
 from abers.stream.fields import ROW, constant
 from abers.stream.setting_rules import usual_calibrator
@@ -137,6 +138,10 @@ def _calibrates(settings: Settings) -> Iterator[Meaning]:
         yield Meaning("p is protected", ("calibrator.probability",))
     elif settings.probability == "merged" or kind in registry.protected_forms(settings.task):
         yield Meaning("p is merged from the interval", ("calibrator.probability",))
+    if settings.label_rates != ALL:
+        of_0, of_1 = (per_cent(rate, None) for rate in settings.label_rates)
+        words = f"taken as known: labels come for {of_0} of class 0 and {of_1} of class 1"
+        yield Meaning(words, ("calibrator.label_rates",))
 
 
 def _kept(settings: Settings) -> Meaning:

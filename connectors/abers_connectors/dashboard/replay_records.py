@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers import registry
+from abers.calibration.label_rates import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["replay_records"]
 
 _SHOWN = (
-    *("classes", "quantiles", "coverage", "folds", "scores", "window", "max_age", "half_life"),
-    "learner",
+    *("classes", "quantiles", "coverage", "folds", "label_rates", "scores"),
+    *("window", "max_age", "half_life", "learner"),
 )
 
 
@@ -42,6 +43,7 @@ def _settings(facts: Mapping[str, Any], *, support: bool) -> Iterator[tuple[str,
     for name, belongs in (
         ("folds", able.score == "folds"),
         ("quantiles", facts["task"] == "regression"),
+        ("label rates", tuple(facts["settings"]["label_rates"]) != ALL),
     ):
         if not belongs:
             del known[name]

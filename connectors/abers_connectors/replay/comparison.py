@@ -2,7 +2,8 @@
 
 Each calibrator processes the whole stream exactly as it would alone, and nothing is written. A
 calibrator of several folds keeps as many labels as the others: its folds share the window. Only
-those with names that begin with "protected" make protected probabilities.
+those with names that begin with "protected" make protected probabilities. Rates of labels are for
+those that take them; the others predict what labels that come say.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from abers import registry
+from abers.calibration.label_rates import ALL
 from abers.exceptions import ParameterError
 from abers.stream.settings import CALIBRATORS
 from abers.suggestions import did_you_mean
@@ -58,8 +60,14 @@ def _settings(settings: Settings, name: str) -> Settings:
         window = None
     probability = "merged" if name in registry.protected_forms(settings.task) else None
     coverage = settings.coverage if name == "protected" else None
+    takes_rates = "label_rates" in registry.capabilities(name, settings.task).options
     return msgspec.structs.replace(
-        settings, calibrator=name, probability=probability, window=window, coverage=coverage
+        settings,
+        calibrator=name,
+        probability=probability,
+        window=window,
+        coverage=coverage,
+        label_rates=settings.label_rates if takes_rates else ALL,
     )
 
 

@@ -61,6 +61,7 @@ class ReplayOptions(NamedTuple):
     probability: str | None = None
     distributions: bool = False
     support: tuple[str, str] | None = None
+    label_rates: tuple[str, str] | None = None
     coverage: str | None = None
     forgetting: Mapping[str, str | None] = {}  # at most one of window, max_age, half_life
     from_: str | None = None
@@ -160,6 +161,7 @@ def keys_of(options: ReplayOptions) -> dict[str, Any]:
     """
     classes = options.score if isinstance(options.score, dict) else {}
     delimiter = options.delimiter
+    compared = "merged" if options.compare and options.label_rates else None  # as a table has them
     found = {
         "task.kind": options.task or ("multiclass" if classes else None),
         "task.classes": [*classes] or None,
@@ -175,9 +177,10 @@ def keys_of(options: ReplayOptions) -> dict[str, Any]:
         **{f"input.fields.{one}": column for one, column in options.columns.items()},
         "input.fields.score": options.score,
         "calibrator.kind": options.calibrator,
-        "calibrator.probability": options.probability,
+        "calibrator.probability": options.probability or compared,
         "calibrator.distributions": "full" if options.distributions else None,
         "calibrator.support": options.support and [*map(_number, options.support)],
+        "calibrator.label_rates": options.label_rates and [*map(_number, options.label_rates)],
         "calibrator.coverage": options.coverage and _number(options.coverage),
         **{f"calibrator.{one}": _number(text) for one, text in given(options.forgetting).items()},
     }

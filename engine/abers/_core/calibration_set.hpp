@@ -20,6 +20,7 @@
 #include "diagram.hpp"
 #include "forgetting.hpp"
 #include "groups.hpp"
+#include "label_rates.hpp"
 #include "step.hpp"
 #include "table_cache.hpp"
 
@@ -27,26 +28,28 @@ namespace abers {
 
 class CalibrationSet {
  public:
-  CalibrationSet(std::size_t window, double max_age, double half_life)
+  CalibrationSet(std::size_t window, double max_age, double half_life, LabelRates rates = {})
       : window_(window),
         half_life_(half_life),
-        lifetime_(half_life > 0 ? kLifetime * half_life : max_age) {
+        lifetime_(half_life > 0 ? kLifetime * half_life : max_age),
+        rates_(rates) {
     if (half_life_ > 0) diagram_.emplace<Diagram<Weighted>>();
   }
 
   CalibrationSet(const CalibrationSet&) = delete;
   CalibrationSet& operator=(const CalibrationSet&) = delete;
 
-  // An empty set with the same rule of forgetting.
+  // An empty set with the same options.
   std::unique_ptr<CalibrationSet> fresh() const {
     const double max_age = half_life_ > 0 ? 0.0 : lifetime_;
-    return std::make_unique<CalibrationSet>(window_, max_age, half_life_);
+    return std::make_unique<CalibrationSet>(window_, max_age, half_life_, rates_);
   }
 
   std::size_t window() const { return window_; }
   double half_life() const { return half_life_; }
   double lifetime() const { return lifetime_; }
   std::int64_t limit() const { return half_life_ > 0 ? kLimitDecaying : kLimit; }
+  const LabelRates& rates() const { return rates_; }
   std::int64_t size() const { return size_; }
   std::int64_t total() const { return total_; }
   std::int64_t late() const { return late_; }
@@ -57,15 +60,15 @@ class CalibrationSet {
 
   // As `predict` for each score, with weight 1 and without a time.
   void predict_many(const double* scores, std::size_t count, double* p0, double* p1) {
-    const std::int64_t weight = look_with(kOne, std::nan(""));
-    const auto make = [&] { return table(weight); };
-    if (const Table* table = tables_.find(count, weight, size_, make)) {
+    const QueryWeights weights = look_with(kOne, std::nan(""));
+    const auto make = [&] { return table(weights); };
+    if (const Table* table = tables_.find(count, weights, size_, make)) {
       return table->predict(scores, count, p0, p1);
     }
-    for (std::size_t i = 0; i < count; ++i) std::tie(p0[i], p1[i]) = search(scores[i], weight);
+    for (std::size_t i = 0; i < count; ++i) std::tie(p0[i], p1[i]) = search(scores[i], weights);
   }
 
-  // Whether the total weight stays within the limit if an observation is learned.
+  // Whether the total weight stays within the limit if an observation is added.
   bool takes(std::int64_t weight, double time) const {
     if (weight <= limit() - total_) return true;
     if (lifetime_ > 0) {
@@ -77,8 +80,14 @@ class CalibrationSet {
     return full && weight <= kLimit - (total_ - arrivals_[0].weight);
   }
 
-  // False, with nothing changed, if the total weight would pass the limit.
+  // False, with nothing changed, if the total weight would pass the limit. The label counts as many
+  // times as its rate says.
   bool learn(double score, int label, std::int64_t weight, double time) {
+    return add_observation(score, label, rates_.weight(label, weight), time);
+  }
+
+  // As `learn`, with a weight that has the rate in it.
+  bool add_observation(double score, int label, std::int64_t weight, double time) {
     if (!takes(weight, time)) return false;
     if (lifetime_ > 0) {
       learn_aging({time, score, weight, label});
@@ -100,11 +109,12 @@ class CalibrationSet {
 
   // As `learn` for each observation, by building anew; false, with nothing changed, where that
   // does not pay, forgetting is to be done, or the total might pass the limit.
-  bool learn_many(const std::vector<Observation>& observations) {
+  bool learn_many(std::vector<Observation> observations) {
     if (window_ > 0 || lifetime_ > 0 || !pays(observations.size(), size_)) return false;
     std::int64_t total = total_;
     bool counts = size_ + static_cast<std::int64_t>(observations.size()) <= Counted::kLimit;
-    for (const Observation& o : observations) {
+    for (Observation& o : observations) {
+      o.weight = rates_.weight(o.label, o.weight);
       if (o.weight > kLimit - total) return false;
       total += o.weight;
       counts = counts && o.weight == kOne;
@@ -122,6 +132,7 @@ class CalibrationSet {
 
   // False, with nothing changed, if that weight is not there.
   bool remove(double score, int label, std::int64_t weight) {
+    weight = rates_.weight(label, weight);
     if (held(score, label) < weight || (size_ == 1) != (total_ == weight)) return false;
     --size_;
     total_ -= weight;
@@ -199,7 +210,7 @@ class CalibrationSet {
 
   void check() const {
     std::visit([](const auto& d) { check_tree(d.tree()); }, diagram_);
-    if (const Table* table = tables_.kept()) check_table(*table, tables_.weight());
+    if (const Table* table = tables_.kept()) check_table(*table, tables_.weights());
   }
 
   std::size_t bytes() const {
@@ -230,20 +241,20 @@ class CalibrationSet {
     if (ages_.push(observation, now_ - lifetime_)) add_aged(observation, 1);
   }
 
-  // What the diagram says to a query of that weight, which `look_with` gave.
-  std::pair<double, double> search(double score, std::int64_t weight) const {
+  // What the diagram says to a query of those weights, which `look_with` gave.
+  std::pair<double, double> search(double score, const QueryWeights& weights) const {
     if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
-      return counted->predict(score, 1);
+      return counted->predict(score, 1, 1);
     }
-    return std::get<Diagram<Weighted>>(diagram_).predict(score, weight);
+    return std::get<Diagram<Weighted>>(diagram_).predict(score, weights.zero, weights.one);
   }
 
   // Whether a table says what the search says, at every score and between any two.
-  void check_table(const Table& table, std::int64_t weight) const {
+  void check_table(const Table& table, const QueryWeights& weights) const {
     const auto check_at = [&](double score) {
       std::pair<double, double> found;
       table.predict(&score, 1, &found.first, &found.second);
-      if (found != search(score, weight)) throw CheckFailure("invariant broken: the kept table");
+      if (found != search(score, weights)) throw CheckFailure("invariant broken: the kept table");
     };
     const auto check_around = [&](const Group& g) {
       check_at(g.score);
@@ -253,22 +264,25 @@ class CalibrationSet {
     std::visit([&](const auto& d) { d.for_each_group(check_around); }, diagram_);
   }
 
-  Table table(std::int64_t weight) const {
-    if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) return counted->table(1);
-    return std::get<Diagram<Weighted>>(diagram_).table(weight);
+  Table table(const QueryWeights& weights) const {
+    if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) return counted->table(1, 1);
+    return std::get<Diagram<Weighted>>(diagram_).table(weights.zero, weights.one);
   }
 
-  // Brings the diagram to what a query of that weight at that time sees; its weight there.
-  std::int64_t look_with(std::int64_t weight, double time) {
+  // Brings the diagram to what a query of that weight at that time sees; its weights there.
+  QueryWeights look_with(std::int64_t weight, double time) {
+    QueryWeights weights = rates_.of_query(weight);
     if (lifetime_ > 0 && size_ > 0) {
       const double now = time > newest_ ? time : newest_;
       look_from(now);
       if (half_life_ > 0) {
-        weight = std::max<std::int64_t>(1, decayed(weight, std::isnan(time) ? newest_ : time));
+        for (std::int64_t* const one : {&weights.zero, &weights.one}) {
+          *one = std::max<std::int64_t>(1, decayed(*one, std::isnan(time) ? newest_ : time));
+        }
       }
     }
-    if (weight != kOne) use_weights();
-    return weight;
+    if (weights != QueryWeights{}) use_weights();
+    return weights;
   }
 
   // Brings the diagram to what a query at `now` sees. Later queries usually look from later times,
@@ -369,8 +383,9 @@ class CalibrationSet {
   std::size_t window_;
   double half_life_;
   double lifetime_;
+  LabelRates rates_;
   std::int64_t size_ = 0;
-  std::int64_t total_ = 0;  // of the weights as they were learned
+  std::int64_t total_ = 0;  // of the weights as they were added
   std::int64_t late_ = 0;
   double newest_ = -std::numeric_limits<double>::infinity();
   double now_ = -std::numeric_limits<double>::infinity();  // what the diagram shows

@@ -97,6 +97,10 @@ class OneSet {
 
   std::int64_t size() const { return set_->size(); }
   std::int64_t total() const { return set_->total(); }
+  std::int64_t heaviest() const { return set_->rates().heaviest(); }
+  std::int64_t weight(const ModelStep& step) const {
+    return set_->rates().weight(static_cast<int>(step.label), step.weight);
+  }
   bool takes(const ModelStep& step, std::int64_t weight) const {
     return set_->takes(weight, step.time);
   }
@@ -107,7 +111,7 @@ class OneSet {
 
   template <class Lesson>
   void learn(const Lesson& lesson) const {
-    set_->learn(lesson.given[0], lesson.label != 0, lesson.weight, lesson.time);
+    set_->add_observation(lesson.given[0], lesson.label != 0, lesson.weight, lesson.time);
   }
 
   void merge(const ModelStep& step, double* out) const {
@@ -162,7 +166,9 @@ class FoldSets {
     for (const SharedSet& one : sets_) found = std::max(found, one->total());
     return found;
   }
+  static std::int64_t heaviest() { return kOne; }
 
+  static std::int64_t weight(const ModelStep& step) { return step.weight; }
   bool takes(const ModelStep& step, std::int64_t weight) const {
     return sets_[fold(step)]->takes(weight, step.time);
   }
@@ -181,7 +187,7 @@ class FoldSets {
   template <class Lesson>
   void learn(const Lesson& lesson) const {
     const auto at = static_cast<std::size_t>(lesson.given[1]);
-    sets_[at]->learn(lesson.given[0], lesson.label != 0, lesson.weight, lesson.time);
+    sets_[at]->add_observation(lesson.given[0], lesson.label != 0, lesson.weight, lesson.time);
   }
 
   // Ends and merge are those of `CrossInterval`.
@@ -252,6 +258,8 @@ class ClassSets {
 
   std::int64_t size() const { return sets_.front()->size(); }
   std::int64_t total() const { return sets_.front()->total(); }
+  static std::int64_t heaviest() { return kOne; }
+  static std::int64_t weight(const ModelStep& step) { return step.weight; }
   bool takes(const ModelStep& step, std::int64_t weight) const {
     return sets_.front()->takes(weight, step.time);
   }
@@ -268,7 +276,7 @@ class ClassSets {
   template <class Lesson>
   void learn(const Lesson& lesson) const {
     for (std::size_t c = 0; c < classes(); ++c) {
-      sets_[c]->learn(lesson.given[c], lesson.label == c, lesson.weight, lesson.time);
+      sets_[c]->add_observation(lesson.given[c], lesson.label == c, lesson.weight, lesson.time);
     }
   }
 

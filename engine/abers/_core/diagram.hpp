@@ -61,13 +61,13 @@ class Diagram {
     });
   }
 
-  // The two probabilities of a query with the given weight.
-  std::pair<double, double> predict(double score, Sum weight) const {
-    return Query<A>(tree_).predict(score, weight);
+  // The two probabilities of a query that weighs so much with label 0, and with label 1.
+  std::pair<double, double> predict(double score, Sum zero, Sum one) const {
+    return Query<A>(tree_).predict(score, zero, one);
   }
 
   // What `predict` gives for every score there is.
-  Table table(Sum weight) const {
+  Table table(Sum zero, Sum one) const {
     std::vector<P> points{{0, 0, 0.0}};
     points.reserve(group_count() + 1);
     tree_.for_each_leaf([&](const Leaf<A>& bucket) {
@@ -79,7 +79,7 @@ class Diagram {
                           before.y + static_cast<Sum>(step.dy), bucket.score(i)});
       }
     });
-    return Table(std::move(points), weight);
+    return Table(std::move(points), zero, one);
   }
 
   // Weight of one label at exactly this score.

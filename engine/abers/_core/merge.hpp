@@ -31,6 +31,7 @@ class Merge final : public Model {
 
   std::int64_t size() const override { return sets().size(); }
   std::int64_t total() const override { return learner_.total(); }
+  std::int64_t heaviest() const override { return sets().heaviest(); }
   std::int64_t last() const override { return last_number(learner_.order()); }
 
   bool step(const ModelStep& step, ModelForecast& out) override {

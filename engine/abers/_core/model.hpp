@@ -58,6 +58,9 @@ class Model {
   virtual std::int64_t size() const = 0;   // observations
   virtual std::int64_t total() const = 0;  // weight of these; of several sets that of the heaviest
 
+  // The most that a label of weight 1 adds to it.
+  virtual std::int64_t heaviest() const { return kOne; }
+
   // The largest number that it knows of an observation; -1 if it knows none.
   virtual std::int64_t last() const = 0;
 

@@ -58,8 +58,8 @@ using Refused = std::pair<std::size_t, std::size_t>;
 // Runs the rows of one model; where one is refused the model is as it was before them.
 inline std::optional<std::size_t> run_group(Model& model, std::span<const std::int64_t> rows,
                                             const ModelColumns& columns) {
-  constexpr std::int64_t full = std::int64_t{1} << 57;  // half of the least limit of a set
-  const auto more = static_cast<std::int64_t>(rows.size()) * kOne;
+  constexpr int128 full = int128{1} << 57;  // half of the least limit of a set
+  const int128 more = static_cast<int128>(rows.size()) * model.heaviest();
   std::optional<std::string> saved;
   if (model.total() > full - more) model.save(saved.emplace());
   for (std::size_t i = 0; i < rows.size(); ++i) {

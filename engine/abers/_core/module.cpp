@@ -10,6 +10,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "calibration_set.hpp"
@@ -84,7 +85,7 @@ std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
     for (std::size_t i = 0; i < n; ++i) {
       observations[i] = {0.0, scores.data()[i], weight ? weight[i] : kOne, labels.data()[i]};
     }
-    if (set.learn_many(observations)) return n;
+    if (set.learn_many(std::move(observations))) return n;
   }
   for (std::size_t i = 0; i < n; ++i) {
     const double score = scores.data()[i];
@@ -196,8 +197,18 @@ NB_MODULE(_core, m) {
   abers::bind_verdicts(m);
   abers::bind_tests(m);
   nb::class_<CalibrationSet>(m, "CalibrationSet")
-      .def(nb::init<std::size_t, double, double>(), "window"_a = 0, "max_age"_a = 0.0,
-           "half_life"_a = 0.0)
+      .def(
+          "__init__",
+          [](CalibrationSet* self, std::size_t window, double max_age, double half_life,
+             const std::pair<double, double>& rates) {
+            new (self) CalibrationSet(window, max_age, half_life, {rates.first, rates.second});
+          },
+          "window"_a = 0, "max_age"_a = 0.0, "half_life"_a = 0.0,
+          "label_rates"_a = std::pair(1.0, 1.0))
+      .def_prop_ro("label_rates",
+                   [](const CalibrationSet& set) {
+                     return std::pair(set.rates().zero(), set.rates().one());
+                   })
       .def_prop_ro("window", &CalibrationSet::window)
       .def_prop_ro("half_life", &CalibrationSet::half_life)
       .def_prop_ro("lifetime", &CalibrationSet::lifetime)

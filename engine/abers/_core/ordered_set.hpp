@@ -49,7 +49,7 @@ template <class Given, class Kept>
 struct Lesson {
   Given given{};
   std::uint32_t label = 0;
-  std::int64_t weight = kOne;
+  std::int64_t weight = kOne;  // with which the sets learn it
   double time = std::nan("");  // NaN for none
   Kept kept{};
 };
@@ -93,14 +93,15 @@ class OrderedSet {
   }
 
   Lesson lesson(const ModelStep& step, Kept kept) const {
-    return {sets_.given(step), static_cast<std::uint32_t>(step.label), step.weight, step.time,
-            std::move(kept)};
+    return {sets_.given(step), static_cast<std::uint32_t>(step.label), sets_.weight(step),
+            step.time, std::move(kept)};
   }
 
   // What waits weighs at most what a set may, also where it is too late to be learned.
   bool takes(const ModelStep& step) const {
-    return step.weight <= sets_.sets().front()->limit() - held_weight_ &&
-           sets_.takes(step, step.weight + held_weight_);
+    const std::int64_t weight = sets_.weight(step);
+    return weight <= sets_.sets().front()->limit() - held_weight_ &&
+           sets_.takes(step, weight + held_weight_);
   }
 
   // Teaches the sets alone, at once.

@@ -66,10 +66,10 @@ class Query {
     double flattest_right;  // none right of `right` is flatter
   };
 
-  // The two probabilities of a query with the given weight.
-  std::pair<double, double> predict(double score, Sum weight) const {
+  // The two probabilities of a query that weighs so much with label 0, and with label 1.
+  std::pair<double, double> predict(double score, Sum zero, Sum one) const {
     const Place at = locate(score);
-    return {probability_0(at, weight), at.has_right ? probability_1(at, weight) : 1.0};
+    return {probability_0(at, zero), at.has_right ? probability_1(at, one) : 1.0};
   }
 
   Place locate(double score) const {

@@ -27,8 +27,12 @@ struct Header {
   double half_life;
   std::uint64_t size;
   std::uint64_t late;
-  std::uint8_t unit;  // whether weights are whole numbers, and not of 2^-30
+  bool unit;  // whether weights are whole numbers, and not of 2^-30
+  LabelRates rates;
 };
+
+// Bits of a byte: `unit`, and whether rates other than 1 follow.
+inline constexpr std::uint8_t kUnit = 1, kHasRates = 2;
 
 inline constexpr double kMostHalfLives = 0x1p50;  // from zero, which doubles resolve
 
@@ -67,7 +71,21 @@ inline void append_header(std::string& bytes, const CalibrationSet& set, bool un
   append(bytes, set.half_life());
   append(bytes, static_cast<std::uint64_t>(set.size()));
   append(bytes, static_cast<std::uint64_t>(set.late()));
-  append(bytes, static_cast<std::uint8_t>(unit));
+  const LabelRates& rates = set.rates();
+  const bool has_rates = rates != LabelRates{};
+  append(bytes, static_cast<std::uint8_t>((unit ? kUnit : 0) | (has_rates ? kHasRates : 0)));
+  if (has_rates) {
+    append(bytes, rates.zero());
+    append(bytes, rates.one());
+  }
+}
+
+inline LabelRates take_rates(SavedReader& reader) {
+  const auto zero = reader.take<double>(), one = reader.take<double>();
+  for (const double rate : {zero, one}) {
+    require_saved(rate >= kLeastRate && rate <= 1.0, "label_rates");
+  }
+  return {zero, one};
 }
 
 // A column of the layout; its values are read one by one.
@@ -150,15 +168,15 @@ inline bool check(const Header& header) {
   const bool ages = std::isfinite(header.max_age) && header.max_age >= 0 &&
                     std::isfinite(header.half_life) && header.half_life >= 0;
   const bool aging = header.max_age > 0 || header.half_life > 0;
-  const bool counts = header.window >> 63 == 0 && header.size <= kMaxCount &&
-                      header.late <= kMaxCount && header.unit <= 1;
+  const bool counts =
+      header.window >> 63 == 0 && header.size <= kMaxCount && header.late <= kMaxCount;
   const bool late = header.late == 0 || (aging && header.size > 0);
   require_saved(rules <= 1 && ages && counts && late, "header");
   return rules > 0;
 }
 
 inline void fill_groups(CalibrationSet& set, const Header& header, const std::vector<Column>& all) {
-  Units weights(set.limit(), header.unit != 0);
+  Units weights(set.limit(), header.unit);
   std::vector<Group> groups(all[0].count);
   double last = -std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -183,7 +201,7 @@ inline bool sound_time(const CalibrationSet& set, double time) {
 inline void fill_observations(CalibrationSet& set, const Header& header,
                               const std::vector<Column>& all) {
   const bool aging = set.lifetime() > 0;
-  Units weights(set.limit(), header.unit != 0);
+  Units weights(set.limit(), header.unit);
   std::vector<Observation> found(all[0].count);
   for (std::size_t i = 0; i < found.size(); ++i) {
     const std::uint64_t label = all[1].whole(i);
@@ -240,7 +258,10 @@ inline std::unique_ptr<CalibrationSet> load_set(std::string_view payload) {
   header.half_life = reader.take<double>() + 0.0;
   header.size = reader.take<std::uint64_t>();
   header.late = reader.take<std::uint64_t>();
-  header.unit = reader.take<std::uint8_t>();
+  const auto flags = reader.take<std::uint8_t>();
+  require_saved(flags <= (kUnit | kHasRates), "header");
+  header.unit = (flags & kUnit) != 0;
+  if ((flags & kHasRates) != 0) header.rates = take_rates(reader);
   const bool forgets = check(header);
   const std::vector<Column> all = columns(reader);
   std::string shape;
@@ -248,7 +269,8 @@ inline std::unique_ptr<CalibrationSet> load_set(std::string_view payload) {
   const bool aging = forgets && header.window == 0;
   require_saved(shape == (aging ? "duud" : "duu"), "columns");
   for (const Column& one : all) require_saved(one.count == all[0].count, "columns");
-  auto set = std::make_unique<CalibrationSet>(header.window, header.max_age, header.half_life);
+  auto set = std::make_unique<CalibrationSet>(header.window, header.max_age, header.half_life,
+                                              header.rates);
   (forgets ? fill_observations : fill_groups)(*set, header, all);
   // Only the canonical form is taken: otherwise equal sets would have different bytes.
   require_saved(save_set(*set) == payload, "form");
@@ -259,6 +281,7 @@ inline void require_same_rule(const CalibrationSet& one, const CalibrationSet& o
   require_saved(one.window() == other.window(), "another window");
   require_saved(one.half_life() == other.half_life(), "another half_life");
   require_saved(one.lifetime() == other.lifetime(), "another max_age");
+  require_saved(one.rates() == other.rates(), "other label_rates");
 }
 
 }  // namespace abers

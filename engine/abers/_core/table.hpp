@@ -1,4 +1,4 @@
-// All that a diagram predicts for queries of one weight.
+// All that a diagram predicts for queries of the same weights.
 //
 // A query with label 1 is fitted as if it came right before the next group, one
 // with label 0 as if it came right after the last, so k groups have k + 1 fits for either label;
@@ -60,21 +60,20 @@ class Table {
  public:
   // From the points of a diagram, the origin first, each with the score of the group it ends.
   template <class A>
-  Table(std::vector<Point<A>> points, typename A::Sum weight) {
+  Table(std::vector<Point<A>> points, typename A::Sum zero, typename A::Sum one) {
     using D = Direction<A>;
     const std::size_t last = points.size() - 1;
     scores_.resize(last);
     for (std::size_t i = 0; i < last; ++i) scores_[i] = points[i + 1].score;
     p0_.resize(last + 1);
     p1_.resize(last + 1);
-    fits_of_label_1<A>(points, weight, [&](std::size_t i, const D& fit) {
-      p1_[i] = rounded_ratio(fit.dy, fit.dx);
-    });
+    fits_of_label_1<A>(
+        points, one, [&](std::size_t i, const D& fit) { p1_[i] = rounded_ratio(fit.dy, fit.dx); });
     // Label 0 is label 1 where the scores are in the opposite order and the labels swapped.
     const Point<A> end = points.back();
     for (auto& p : points) p = {end.x - p.x, (end.x - p.x) - (end.y - p.y), p.score};
     std::reverse(points.begin(), points.end());
-    fits_of_label_1<A>(points, weight, [&](std::size_t i, const D& fit) {
+    fits_of_label_1<A>(points, zero, [&](std::size_t i, const D& fit) {
       p0_[last - i] = rounded_ratio(fit.dx - fit.dy, fit.dx);
     });
     keep_steps();

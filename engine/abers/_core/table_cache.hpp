@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "label_rates.hpp"
 #include "table.hpp"
 
 namespace abers {
@@ -32,29 +33,30 @@ class TableCache {
     work_ += observations;
   }
 
-  // The table for a batch of queries of that weight; none where a search for each is cheaper.
+  // The table for a batch of queries of those weights; none where a search for each is cheaper.
   template <class Make>
-  const Table* find(std::size_t queries, std::int64_t weight, std::int64_t held, const Make& make) {
-    if (table_ && weight_ == weight) return kept();
+  const Table* find(std::size_t queries, const QueryWeights& weights, std::int64_t held,
+                    const Make& make) {
+    if (table_ && weights_ == weights) return kept();
     work_ += queries;
     if (queries < kMany) return nullptr;
     const bool is_asked_again = std::exchange(is_asked_, true);
     if (!pays(queries, held) && !(is_asked_again && pays(work_, held))) return nullptr;
     table_.emplace(make());
-    weight_ = weight;
+    weights_ = weights;
     work_ = 0;
     return kept();
   }
 
   const Table* kept() const { return table_ ? &*table_ : nullptr; }
-  std::int64_t weight() const { return weight_; }
+  const QueryWeights& weights() const { return weights_; }
   std::size_t bytes() const { return table_ ? table_->bytes() : 0; }
 
  private:
   std::optional<Table> table_;
-  std::int64_t weight_ = 0;  // of the table's queries
-  bool is_asked_ = false;    // for a batch since the last change
-  std::size_t work_ = 0;     // observations and queries since the last table
+  QueryWeights weights_;   // of the table's queries
+  bool is_asked_ = false;  // for a batch since the last change
+  std::size_t work_ = 0;   // observations and queries since the last table
 };
 
 }  // namespace abers

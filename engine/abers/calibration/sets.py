@@ -9,6 +9,7 @@ import numpy as np
 from abers.arrays import ONE
 from abers.backends import core
 from abers.base import Calibrator, L, S
+from abers.calibration.label_rates import ALL
 from abers.mathematics import Many, One
 from abers.serialization import seal, unseal
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from abers._core import CalibrationSet, Model
     from abers.arrays import Floats, Integers
+    from abers.calibration.label_rates import LabelRates
     from abers.forgetting import Forgetting
     from abers.steps import Steps
 
@@ -50,10 +52,10 @@ class Groups(NamedTuple):
     positives: Floats
 
 
-def empty(rule: Forgetting) -> CalibrationSet:
+def empty(rule: Forgetting, label_rates: LabelRates = ALL) -> CalibrationSet:
     """Return an empty set that forgets by a rule."""
     ages = (rule.max_age or 0.0, rule.half_life or 0.0)
-    return cast("CalibrationSet", core.CalibrationSet(rule.window or 0, *ages))
+    return cast("CalibrationSet", core.CalibrationSet(rule.window or 0, *ages, label_rates))
 
 
 def groups(held: CalibrationSet) -> Groups:
@@ -107,9 +109,12 @@ def unsealed(blob: bytes) -> CalibrationSet:
     return load(unseal(MAGIC, bytes(blob), "a saved VennAbers"))
 
 
-def may_overflow(held: CalibrationSet | Model, steps: Steps) -> bool:
-    """Return whether the total weight of a set might become too large half-way."""
-    return bool(held.total + steps.total_weight() > _FULL)
+def may_overflow(held: CalibrationSet | Model, steps: Steps, rate: float = 1.0) -> bool:
+    """Return whether the total weight of a set might become too large half-way.
+
+    The least of its rates of labels is `rate`.
+    """
+    return bool(held.total + steps.total_weight() / rate > _FULL)
 
 
 def copied(held: CalibrationSet) -> CalibrationSet:

@@ -11,12 +11,16 @@ from abers.arrays import ONE
 from abers.base import Capabilities
 from abers.calibration import plain_calls, sets
 from abers.calibration.intervals import VennInterval, VennIntervals
+from abers.calibration.label_rates import ALL, checked_rates
 from abers.calibration.sets import HeldCalibrator
 from abers.forgetting import Forgetting
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers._core import CalibrationSet
     from abers.arrays import Floats, Integers
+    from abers.calibration.label_rates import LabelRates
     from abers.steps import Steps
 
 __all__ = ["IsotonicFit", "VennAbers"]
@@ -65,23 +69,38 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
     half_life
         Halve the weight of an observation every `half_life` of event time; after 30 half-lives it
         is dropped.
+    label_rates
+        Shares of the labels of class 0, and of class 1, that ever come, each from 1e-6 to 1, where
+        these are known. A label of class y is then learned with its weight over the rate of y, and
+        each end of a prediction is that of a query with the weight of its own class.
 
     Raises
     ------
     ParameterError
-        If more than one of the three is given, or one is not positive.
+        If more than one of the first three is given, one is not positive, or the rates are not two
+        shares.
 
     Notes
     -----
     **Guarantee.** With a scorer fixed before the calibration data and exchangeable observations of
     equal weight, one of `p0` and `p1` is perfectly calibrated at every step, also with a `window`
-    (Vovk & Petej 2014, Theorem 1). Unequal weights, a half-life, a scorer that keeps learning, or
-    drift void the guarantee. It is marginal at each step, not conditional on the past.
+    (Vovk & Petej 2014, Theorem 1). A half-life, a scorer that keeps learning, or drift void the
+    guarantee. It is marginal at each step, not conditional on the past.
+
+    **Labels that are missing by class.** The same holds with `label_rates` r if the label of an
+    observation of class y comes with probability r_y, whatever its score. It is then about all
+    observations, with labels and without. A label of class y that is late must be so by itself, not
+    by its class: where delays depend on the class, learn labels at one age of their observations.
+
+    **Unequal weights** keep the guarantee if they are the known ratio w = dP/dQ of the distribution
+    P of queries to Q, that of labelled observations: learn with w(s, y), and take `p0` of a query
+    with weight w(s, 0) and `p1` of one with w(s, 1) (weighted exchangeability, Tibshirani et al.
+    2019). Other weights void it.
 
     **Ties** in the score are pooled; the order of arrival never matters.
 
-    **Weights** are rounded to multiples of 2**-30 on entry; all sums are exact, and may total 2**33
-    (2**28 with a half-life).
+    **Weights** are rounded to multiples of 2**-30 on entry, with a rate once more when they are
+    divided by it; all sums are exact, and may total 2**33 (2**28 with a half-life).
 
     **Time.** A prediction at a time ignores observations that are too old by then, but does not
     drop them. A label too old to be kept is counted in `late` and not learned. Predictions with
@@ -98,7 +117,8 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
     References
     ----------
     Vovk & Petej (2014), Venn-Abers predictors, section 4; Vovk, Petej & Fedorova (2015),
-    Large-scale probabilistic predictors with and without guarantees of validity, section 3.
+    Large-scale probabilistic predictors with and without guarantees of validity, section 3;
+    Tibshirani, Barber, Candes & Ramdas (2019), Conformal prediction under covariate shift.
 
     Examples
     --------
@@ -110,13 +130,44 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
     VennInterval(p0=0.5, p1=1.0)
     >>> round(calibrator.predict_one(0.5).merged, 4)
     0.6667
+
+    Every second label 0 never comes:
+
+    >>> half = VennAbers(label_rates=(0.5, 1.0))
+    >>> half.learn_many([0.5] * 30, [0] * 10 + [1] * 20)
+    >>> half.predict_one(0.5)
+    VennInterval(p0=0.47619047619047616, p1=0.5121951219512195)
     """
 
-    capabilities = Capabilities(task="binary")
+    capabilities = Capabilities(task="binary", options=("label_rates",))
     _magic: ClassVar[bytes] = sets.MAGIC
 
+    def __init__(
+        self,
+        window: int | None = None,
+        max_age: float | None = None,
+        half_life: float | None = None,
+        *,
+        label_rates: Sequence[float] = ALL,
+    ) -> None:
+        self._rates = checked_rates(label_rates)
+        super().__init__(window, max_age, half_life)
+
     def _start(self) -> None:
-        self._held: CalibrationSet = sets.empty(self._forgetting)
+        self._held: CalibrationSet = sets.empty(self._forgetting, self._rates)
+
+    def _forget_by(self, rule: Forgetting) -> None:
+        super()._forget_by(rule)
+        self._heaviest = int(self._heaviest * min(self._rates))
+
+    @property
+    def label_rates(self) -> LabelRates:
+        """Shares of the labels of class 0, and of class 1, that come."""
+        return self._rates
+
+    def _options(self) -> list[str]:
+        rates = [] if self._rates == ALL else [f"label_rates={self._rates}"]
+        return [*super()._options(), *rates]
 
     # The core answers plain calls: the checks of the base class take longer than the prediction.
 
@@ -152,11 +203,16 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
         p0, p1, done = sets.pairs(self._held, steps, held)
         return VennIntervals(p0, p1), done
 
+    def _must_copy(self, steps: Steps) -> bool:
+        heavy = sets.may_overflow(self._held, steps, min(self._rates))
+        return bool(self._forgetting) and heavy
+
     def _save(self) -> bytes:
         return sets.dump(self._held)
 
     def _load(self, payload: memoryview) -> None:
         self._held = sets.load(payload)
+        self._rates = self._held.label_rates
         self._forget_by(Forgetting.of(self._held))
 
     # The fit itself

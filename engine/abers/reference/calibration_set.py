@@ -131,6 +131,14 @@ class ObservationSet:
 
     def learn(self, score: float, label: float, weight: int = ONE, time: float = math.nan) -> bool:
         """Add an observation and forget the oldest; return False if the total would overflow."""
+        return self._add(score, label, self._weight(label, weight), time)
+
+    def _weight(self, label: float, weight: int) -> int:
+        """Return the weight with which a label is added."""
+        del label
+        return weight
+
+    def _add(self, score: float, label: float, weight: int, time: float) -> bool:
         if not self.takes(weight, time):
             return False
         if self._is_late(time):
@@ -153,7 +161,7 @@ class ObservationSet:
 
     def remove(self, score: float, label: float, weight: int = ONE) -> bool:
         """Undo `learn`; return False if that weight is not there, or it would outlast the size."""
-        held = self._pooled(score, label)
+        held, weight = self._pooled(score, label), self._weight(label, weight)
         if held < weight or (self.size == 1) != (self.total == weight):
             return False
         self._pool(score, label, -weight)
@@ -161,7 +169,7 @@ class ObservationSet:
         return True
 
     def takes(self, weight: int, time: float = math.nan) -> bool:
-        """Return whether the total weight stays within the limit if an observation is learned."""
+        """Return whether the total weight stays within the limit if an observation is added."""
         leaving = sum(old.weight for old in self._displaced_at(time))
         return self._is_late(time) or self.total + weight - leaving <= self.limit
 
@@ -256,7 +264,7 @@ class ObservationSet:
         """Load observations into an empty set that forgets; none displaces another."""
         columns = (array.tolist() for array in (scores, labels, weights, times))
         for row in zip(*columns, strict=True):
-            self.learn(*row)
+            self._add(*row)
         self.late = late
 
     def check(self) -> None:
@@ -270,11 +278,23 @@ class ObservationSet:
 
 
 class CalibrationSet(ObservationSet):
-    """Labelled observations pooled by score, with forgetting."""
+    """Labelled observations pooled by score, with forgetting.
 
-    def __init__(self, window: int = 0, max_age: float = 0.0, half_life: float = 0.0) -> None:
+    If labels of class y arrive at the rate r_y, each of them stands for 1 / r_y observations: its
+    weight is divided by r_y, and that of a query by the rate of the label that it is given.
+    """
+
+    def __init__(
+        self,
+        window: int = 0,
+        max_age: float = 0.0,
+        half_life: float = 0.0,
+        label_rates: tuple[float, float] = (1.0, 1.0),
+    ) -> None:
         """Make an empty set."""
         super().__init__(window, max_age, half_life)
+        self.label_rates = label_rates
+        self._factors = [round(ONE / rate) for rate in label_rates]
         self._groups: SortedDict[float, tuple[int, int]] = SortedDict()  # without a lifetime
 
     # Predictions: the isotonic regression of the bag extended by the query
@@ -283,14 +303,14 @@ class CalibrationSet(ObservationSet):
         self, score: float, weight: int = ONE, time: float = math.nan
     ) -> tuple[float, float]:
         """Return the fit at `score` if the query has label 0, and if it has label 1."""
-        weight = self._weight_of_query(weight, time)
+        weights = [self._weight_of_query(self._weight(y, weight), time) for y in (0, 1)]
         bag = self._bag(time)
         scores = [group[0] for group in bag]
         at = bisect_left(scores, score)
         after = at + 1 if at < len(bag) and scores[at] == score else at
         negatives, positives = bag[at][1] if at < after else (0, 0)
-        with_0 = (score, (negatives + weight, positives))
-        with_1 = (score, (negatives, positives + weight))
+        with_0 = (score, (negatives + weights[0], positives))
+        with_1 = (score, (negatives, positives + weights[1]))
         p0, p1 = (
             covering(pool([*bag[:at], group, *bag[after:]]), score).value
             for group in (with_0, with_1)
@@ -307,6 +327,9 @@ class CalibrationSet(ObservationSet):
         return (blocks[left].upper, blocks[left].value, blocks[right].lower, blocks[right].value)
 
     # The bag: the observations that a query sees
+
+    def _weight(self, label: float, weight: int) -> int:
+        return (weight * self._factors[int(label)] + ONE // 2) // ONE
 
     def _pool(self, score: float, label: float, weight: int) -> None:
         _add(self._groups, score, int(label), weight)

@@ -8,7 +8,8 @@ Layout, little-endian: a fixed header and the columns, each a letter for its typ
 raw values. Without forgetting the columns are the groups (score, weight of label 0, weight of label
 1) in score order; with forgetting the observations (score, label, weight, time), by arrival for a
 window, else in the order of time, score, label, weight. Weights are whole numbers of 2**-30, or of
-1 where all of them are (`unit`), in the narrowest type.
+1 where all of them are (`unit`), in the narrowest type. The last byte of the header has the bits 1
+for `unit`, and 2 for rates of labels other than 1, which follow it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["load", "save"]
 
 _HEADER_STRUCT = struct.Struct("<QddQQB")
+_RATES = struct.Struct("<dd")
+_UNIT, _HAS_RATES = 1, 2
+_ALL = (1.0, 1.0)  # the rates where every label comes
+LEAST_RATE = 1e-6
 
 
 class _Header(NamedTuple):
@@ -41,7 +46,11 @@ class _Header(NamedTuple):
     half_life: float
     size: int
     late: int
-    unit: int
+    flags: int
+
+    @property
+    def unit(self) -> bool:
+        return bool(self.flags & _UNIT)
 
 
 def save(held: CalibrationSet) -> bytes:
@@ -55,17 +64,25 @@ def save(held: CalibrationSet) -> bytes:
         unit = is_whole(negatives) and is_whole(positives)
         columns = [scores, narrow(negatives, unit=unit), narrow(positives, unit=unit)]
     max_age = 0.0 if held.half_life else held.lifetime
-    header = _Header(held.window, max_age, held.half_life, held.size, held.late, unit)
-    return b"".join([_HEADER_STRUCT.pack(*header), *(part for c in columns for part in packed(c))])
+    has_rates = held.label_rates != _ALL
+    flags = unit * _UNIT + has_rates * _HAS_RATES
+    header = _Header(held.window, max_age, held.half_life, held.size, held.late, flags)
+    head = _HEADER_STRUCT.pack(*header) + (_RATES.pack(*held.label_rates) if has_rates else b"")
+    return b"".join([head, *(part for c in columns for part in packed(c))])
 
 
 def load(kind: type[CalibrationSet], payload: bytes) -> CalibrationSet:
     """Return the set that `save` wrote; bytes that it cannot have written are an error."""
     header = _Header(*_HEADER_STRUCT.unpack_from(payload))
-    columns = parsed(payload, _HEADER_STRUCT.size)
     forgets = _check_header(header)
+    at, rates = _HEADER_STRUCT.size, _ALL
+    if header.flags & _HAS_RATES:
+        rates = _RATES.unpack_from(payload, at)
+        at += _RATES.size
+        require(all(LEAST_RATE <= rate <= 1.0 for rate in rates), "label_rates")
+    columns = parsed(payload, at)
     ages = (header.max_age + 0.0, header.half_life + 0.0)  # no calibrator writes -0.0
-    held = kind(header.window, *ages)
+    held = kind(header.window, *ages, rates)
     shape = "duu" + "d" * (forgets and not header.window)
     kinds = "".join("d" if letter == "d" else "u" for letter, _ in columns)
     require(kinds == shape and len({len(column) for _, column in columns}) == 1, "columns")
@@ -85,7 +102,7 @@ def _check_header(header: _Header) -> bool:
         and all(math.isfinite(age) and age >= 0 for age in ages)
         and header.window < 1 << 63
         and max(header.size, header.late) <= MAX_COUNT
-        and header.unit in {0, 1}
+        and header.flags <= _UNIT | _HAS_RATES
         and ((any(ages) and header.size > 0) or not header.late)
     )
     require(sound, "header")
@@ -139,6 +156,6 @@ def _observations(held: CalibrationSet) -> tuple[NDArray[Any], ...]:
 
 
 def _units(column: NDArray[Any], header: _Header, limit: int) -> Integers:
-    units = widened(column, limit, unit=bool(header.unit))
+    units = widened(column, limit, unit=header.unit)
     require(units is not None, "weights")
     return cast("Integers", units)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from abers.calibration.label_rates import ALL
 from abers.stream.declarations import count, share, span
 from abers.stream.option import Option
 from abers.stream.setting_rules import QUANTILES
@@ -151,6 +152,21 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
             most=_MOST_FOLDS,
         ),
     ] = 5
+    label_rates: Annotated[
+        tuple[float, ...],
+        Option(
+            "calibrator.label_rates",
+            "Shares of the labels of class 0, and of class 1, that ever come.",
+            "With [0.5, 1] one in two labels of class 0 never comes, and each of class 1 does. "
+            "Predictions then are about all observations, and not about those with labels; tests, "
+            "verdicts and scores compare what they say of observations with labels. It is for the "
+            'calibrator "ivap" with merged probabilities.',
+            flag="--label-rates",
+            metavar="OF_0 OF_1",
+            group="Calibrator",
+            example=[0.5, 1.0],
+        ),
+    ] = ALL
     scores: Annotated[
         Literal["any", "probability", "logit"],
         Option(

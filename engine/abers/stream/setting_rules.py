@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from abers import registry
+from abers.calibration.label_rates import ALL, LEAST
 from abers.stream.option import REMOVE, SET, Quoted
 from abers.stream.texts import fits
 from abers.suggestions import closest
@@ -91,6 +92,7 @@ def _owners(v: OptionValues) -> Iterator[Problem]:
         "distributions": ("regression", v.distributions != "none"),
         "support": ("regression", v.support),
         "coverage": ("regression", v.coverage is not None),
+        "label_rates": ("binary", v.label_rates != ALL),
     }
     for name, (owner, given) in owners.items():
         if given and v.task != owner:
@@ -156,6 +158,12 @@ def _support(v: OptionValues) -> Iterator[Problem]:
     elif not all(v.support[0] <= one <= v.support[1] for one in v.grid):
         words = " does not contain "
         yield v.problem("support", v.quoted("support"), words, v.ref("grid"), "; widen it")
+
+
+def _label_rates(v: OptionValues) -> Iterator[Problem]:
+    if len(v.label_rates) != len(ALL) or not all(LEAST <= one <= 1.0 for one in v.label_rates):
+        words = f" is not two shares from {LEAST:g} to 1; write that of class 0 and that of class 1"
+        yield v.problem("label_rates", v.quoted("label_rates"), words)
 
 
 def _forgetting(v: OptionValues) -> Iterator[Problem]:
@@ -228,6 +236,16 @@ def unable(v: OptionValues, name: str, able: Capabilities) -> Iterator[Problem]:
         given = name if key == "calibrator" else v.probability
         words = (" needs probabilities; ", SET, v.ref("scores", "probability"))
         yield v.problem(key, Quoted(given), *words)
+    if v.task == "binary" and v.label_rates != ALL and "label_rates" not in able.options:
+        yield _no_rates(v, name)
+
+
+def _no_rates(v: OptionValues, name: str) -> Problem:
+    """Return the problem of rates of labels for a calibrator that takes none."""
+    if usual_calibrator(v) != registry.names(v.task)[0]:
+        return v.problem("label_rates", "is not for ", Quoted(name), "; ", REMOVE)
+    words = ("needs ", v.ref("probability", "merged"), ": a protected one is about the labels ")
+    return v.problem("label_rates", *words, "that come")
 
 
 def _learn_after(v: OptionValues) -> Iterator[Problem]:
@@ -258,7 +276,7 @@ def _wait(v: OptionValues) -> Iterator[Problem]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(_owners, _classes, _lengths, _scores, _quantiles, _grid, _coverage, _support),
+    *(_owners, _classes, _lengths, _scores, _quantiles, _grid, _coverage, _support, _label_rates),
     *(_forgetting, _calibrator, _probability, _able, _learn_after, _unlabelled, _wait),
 )
 """The rules between settings: each yields the mistakes that it finds."""

@@ -267,6 +267,14 @@ MISTAKES = {
     "task.kind = 'regression'\ncalibrator.support = [0, 1]": (
         'calibrator.support: needs calibrator.distributions = "scored" or "full"'
     ),
+    "calibrator.label_rates = [0.5, 2]": (
+        "calibrator.label_rates: [0.5, 2] is not two shares from 1e-06 to 1; write that of "
+        "class 0 and that of class 1"
+    ),
+    "task.scores = 'logit'\ncalibrator.label_rates = [0.5, 1]": (
+        'calibrator.label_rates: needs calibrator.probability = "merged": a protected one is about '
+        "the labels that come"
+    ),
     "calibrator.support = [0, 1]": (
         'calibrator.support: applies only to the task "regression"; remove it'
     ),

@@ -133,3 +133,15 @@ def test_folds_share_the_window(invoke: Callable[..., Ran]) -> None:
     (ivap, cvap) = contestants("ivap,cvap", Settings(window=50))
     assert (ivap.window, cvap.window, cvap.folds) == (50, 10, 5)
     assert contestants("cvap", Settings())[0].window is None
+
+
+@pytest.mark.usefixtures("stream")
+def test_rates_are_for_those_that_take_them(invoke: Callable[..., Ran]) -> None:
+    """With rates of labels the merged interval is compared with calibrators that take none."""
+    options = ("--scores", "probability", "--label-rates", "0.5", "1", "--json")
+    ran = invoke("replay", "stream.csv", "--compare", "ivap,platt", *options)
+    assert ran.code == 0, ran.err
+    plain = invoke("replay", "stream.csv", "--compare", "ivap,platt", *options[:2], "--json")
+    found, without = json.loads(ran.out), json.loads(plain.out)
+    assert found["ivap"] != without["ivap"]
+    assert found["platt"]["calibrated"] == without["platt"]["calibrated"]

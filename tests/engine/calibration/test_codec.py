@@ -29,7 +29,11 @@ from tests.engine.cases import (
 
 from abers import StateError, VennAbers
 
-EVERY_RULE = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+KINDS = OPTIONS | {
+    "label_rates": {"label_rates": (0.5, 1.0)},
+    "label_rates with window": {"window": 7, "label_rates": (1.0, 0.3)},
+}
+EVERY_RULE = pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
 DIGEST = 16
 
 Event = tuple[float, int, float, float]

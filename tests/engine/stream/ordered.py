@@ -35,7 +35,8 @@ def merged(settings: Settings) -> OrderedCalibrator:
     if s.calibrator == "cvap":
         folds = CrossVennAbers(s.folds, **rule)
         return OrderedCalibrator(folds, most=s.max_bytes // LABEL_BYTES["cvap"])
-    return OrderedCalibrator(VennAbers(**rule), most=s.max_bytes // LABEL_BYTES["ivap"])
+    one = VennAbers(**rule, label_rates=s.label_rates)
+    return OrderedCalibrator(one, most=s.max_bytes // LABEL_BYTES["ivap"])
 
 
 class OrderedCalibrators:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.native
 
 RULES: list[dict[str, Any]] = [{}, {"window": 5}, {"max_age": 40}, {"half_life": 25}]
+OPTIONS: list[dict[str, Any]] = [
+    *({**rule, "probability": one} for rule in RULES for one in ("merged", "protected")),
+    *({**rule, "probability": "merged", "label_rates": (0.5, 1.0)} for rule in RULES),
+]
 HALF = float(1 << 27)  # of the most that fades
 
 
@@ -85,16 +89,15 @@ class Life:
         )
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
-@pytest.mark.parametrize("probability", ["merged", "protected"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("scores", ["probability", "logit", "any"])
 @given(st.integers(0, 2**32), st.lists(st.sampled_from("rrrrsax"), min_size=4, max_size=12))
 def test_all_keys_in_one_call(
-    rule: dict[str, Any], probability: str, scores: str, seed: int, turns: list[str]
+    options: dict[str, Any], scores: str, seed: int, turns: list[str]
 ) -> None:
     """Predictions, numbers of labels and states are those of each calibrator by itself."""
     rng = np.random.default_rng(seed)
-    pair = both(probability=probability, scores=scores, **rule)
+    pair = both(scores=scores, **options)
     for one in pair:
         one.add(3)
     life = Life(rng, scores)
@@ -117,7 +120,7 @@ def test_all_keys_in_one_call(
                 one.keep(kept)
         if isinstance(pair[1], SeparateCalibrators):
             assert states(pair[0]) == states(pair[1])
-        restored, _ = both(probability=probability, scores=scores, **rule)
+        restored, _ = both(scores=scores, **options)
         restored.load(states(pair[0]))
         assert states(restored) == states(pair[0])
         pair = restored, pair[1]
@@ -166,6 +169,19 @@ def test_a_step_that_is_too_heavy() -> None:
             calibrators.step(1, LEARN, [0.3], 1.0, 0, None)
         with pytest.raises(WeightError, match=r"^the total weight would pass"):
             calibrators.step(1, LEARN, [0.3], 1.0, 0, None)
+
+
+def test_labels_over_their_rates_that_are_too_heavy() -> None:
+    """A batch of labels with weights over their rate that pass the limit changes nothing."""
+    native, _ = both(probability="merged", label_rates=(1e-6, 1.0))
+    native.add(1)
+    before = states(native)
+    count = 2**33 // 10**6 + 1  # each label of class 0 weighs a million
+    columns = np.full(count, LEARN, np.uint8), np.zeros((count, 1)), np.zeros(count)
+    keys, times = np.zeros(count, np.int64), np.arange(count)
+    with pytest.raises(WeightError, match=f"row {count - 1}: the total weight"):
+        native.run(keys, CalibrationSteps(*columns, times, times))
+    assert states(native) == before
 
 
 def test_times_that_no_half_life_resolves() -> None:

@@ -307,7 +307,8 @@ def test_window_goes_by_the_arrival_of_labels() -> None:
 @pytest.mark.parametrize("option", ["max_age", "half_life"])
 def test_calibrators_get_the_time_of_the_observation(option: str) -> None:
     """Calibrators that forget by time predict and learn with the times of the observations."""
-    p, expected = processor(**{option: 10}), VennAbers(**{option: 10})
+    rule: dict[str, Any] = {option: 10}
+    p, expected = processor(**rule), VennAbers(**rule)
     asked = [(0, 0.5, 1, 90), (4, 0.5, 0, 91), (13, 0.6, 1, 92), (14, 0.4, 0, 93), (60, 0.5, 1, 94)]
     for time, score, value, arrival in asked:
         said = only(p.process(obs(f"{time}", time, score)))

@@ -208,6 +208,7 @@ OTHER: dict[str, Any] = {
     "window": 5,
     "max_age": 5,
     "half_life": 5,
+    "label_rates": (0.5, 1.0),
     "learner": "logistic",
     "label_timeout": 1,
     "unlabelled": 0,

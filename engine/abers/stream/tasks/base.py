@@ -44,7 +44,7 @@ __all__ = ["CalibrationSteps", "PredictionRows", "RowCalibrator", "Task"]
 
 _OPTIONS = (
     *(*FORGETTING, "folds", "classes", "max_classes", "refit"),
-    *("grid", "support", "scores", "raw_weight", "base_weight", "members"),
+    *("grid", "support", "scores", "raw_weight", "base_weight", "members", "label_rates"),
 )
 
 

@@ -20,6 +20,7 @@ from abers.calibration import (
     cross_log_merge,
     sets,
 )
+from abers.calibration.label_rates import among_labelled, checked_rates
 from abers.calibration.protected import protection
 from abers.calibration.raw_probability import logistic
 from abers.monitoring import BinaryForecasts, ScoredRows
@@ -73,6 +74,7 @@ class BinaryTask(Task):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._answer = self._kind.capabilities.answer
+        self._rates = checked_rates(settings.label_rates)
         self._model_options = model_options(settings, self._options)
         self._smallest = 0.0 if self.probabilities else -sys.float_info.max
         self._largest = 1.0 if self.probabilities else sys.float_info.max
@@ -81,7 +83,7 @@ class BinaryTask(Task):
         """Return an empty model and its rule, if calibrators are the merged or the protected."""
         rule, mixture, teaching = self._model_options
         if self._kind is self.merged:
-            return core.Merge(sets.empty(rule), **teaching), rule
+            return core.Merge(sets.empty(rule, self._rates), **teaching), rule
         if self._kind is ProtectedVennAbers:
             return protection(rule, **mixture, **teaching), rule
         return None
@@ -171,9 +173,12 @@ class BinaryTask(Task):
         return row
 
     def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
-        """Score the probability, and that of the score, if it says one."""
+        """Score the probability, and that of the score, if it says one.
+
+        With rates of labels, both are first made those of observations with labels.
+        """
         score, p0, p1, p = self._read(rows)
-        columns = self._raw(score) | {"calibrated": p}
+        columns = self._of_labelled(score, p)
         views = {view: BinaryForecasts(one, values) for view, one in columns.items()}
         outside = (p < p0) | (p > p1) if self.mixed else None
         return ScoredRows(values, views, p1 - p0, outside)
@@ -181,7 +186,7 @@ class BinaryTask(Task):
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
         """Return the probabilities of each view, and the labels."""
         score, _, _, p = self._read(issued)
-        columns = self._raw(score) | {"calibrated": p}
+        columns = self._of_labelled(score, p)
         labels = np.repeat(scored.labels[:, np.newaxis], len(self.views), axis=1)
         return np.column_stack([columns[view] for view in self.views]), labels
 
@@ -199,6 +204,11 @@ class BinaryTask(Task):
         if not self.has_raw_view:
             return {}
         return {"raw": scores if self.probabilities else logistic(scores)}
+
+    def _of_labelled(self, scores: Column, p: Column) -> dict[str, Column]:
+        """Return the probabilities of each view among observations with labels."""
+        columns = self._raw(scores) | {"calibrated": p}
+        return {view: among_labelled(one, self._rates) for view, one in columns.items()}
 
     def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
         """Return score, lower and upper end, and probability."""

@@ -1,0 +1,86 @@
+"""Rates of labels in a stream: predictions of all observations, scores of those with labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.engine.stream.replies import lab, obs, only
+
+from abers import ParameterError, VennAbers
+from abers.exceptions import SettingsError
+from abers.stream import Events, Processor, Settings
+
+if TYPE_CHECKING:
+    from abers.stream import Event
+
+RATES = (0.5, 1.0)
+MERGED: dict[str, Any] = {"probability": "merged", "scores": "probability", "label_rates": RATES}
+
+
+def labelled(count: int) -> list[Event]:
+    """Return observations, each followed by its label."""
+    rng = np.random.default_rng(2)
+    found: list[Event] = []
+    for at in range(count):
+        score = round(float(rng.random()), 1)
+        found += [obs(str(at), at, score), lab(str(at), at, int(rng.random() < score))]
+    return found
+
+
+def test_predictions_are_those_of_a_calibrator_with_rates() -> None:
+    """Where each label comes before the next prediction, a stream predicts as `VennAbers` does."""
+    processor, alone = Processor(Settings(**MERGED)), VennAbers(label_rates=RATES)
+    for one, label in zip(*[iter(labelled(60))] * 2, strict=True):
+        predicted: Any = only(processor.process(one))
+        interval = alone.predict_one(one.score)
+        assert (predicted.p0, predicted.p1, predicted.p) == (*interval, interval.merged)
+        processor.process(label)
+        alone.learn_one(one.score, label.value)
+
+
+def test_scores_are_of_observations_with_labels() -> None:
+    """Monitors compare labels with the probabilities among labelled observations, raw ones too."""
+    processor = Processor(Settings(**MERGED), outcomes=True)
+    found = processor.process_batch(Events.of(labelled(40)))
+    assert found.settled_batch is not None
+    assert found.outcomes is not None
+    scored = found.settled_batch.scored
+    for view, field in (("calibrated", "p"), ("raw", "score")):
+        issued = np.array([getattr(one, field) for one in found.outcomes])
+        among = issued / (issued + (1.0 - issued) * 0.5)
+        labels = np.array([one.label for one in found.outcomes])
+        squares = scored.forecasts[view].squares
+        np.testing.assert_allclose(squares, (labels - among) ** 2, rtol=1e-12)
+
+
+def test_a_restored_stream_goes_on_with_its_rates() -> None:
+    """State has the rates: a processor with other ones refuses it."""
+    events = labelled(40)
+    whole, first = (Processor(Settings(**MERGED)) for _ in range(2))
+    first.process_many(events[:40])
+    rest = Processor.restore(first.snapshot(), Settings(**MERGED))
+    rest.process_many(events[40:])
+    whole.process_many(events)
+    assert rest.snapshot() == whole.snapshot()
+    with pytest.raises(SettingsError, match="label_rates"):
+        Processor.restore(first.snapshot(), Settings(**MERGED | {"label_rates": (1.0, 1.0)}))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scores": "probability"}, "needs probability='merged': a protected one is about the"),
+        ({"calibrator": "platt"}, "is not for 'platt'; leave it out"),
+        ({"calibrator": "protected", "scores": "logit"}, "is not for 'protected'; leave it out"),
+        ({"task": "multiclass", "classes": ("a", "b")}, "applies only to the task 'binary'"),
+        ({"label_rates": (0.5,)}, r"\(0.5,\) is not two shares from 1e-06 to 1; write that of"),
+        ({"label_rates": (0.0, 1.0)}, "is not two shares"),
+        ({"label_rates": "0.5"}, "is not a list of finite numbers"),
+    ],
+)
+def test_rates_that_do_not_fit_are_refused(options: dict[str, Any], said: str) -> None:
+    """Rates are two shares, for the merged probabilities of Venn-Abers prediction alone."""
+    with pytest.raises(ParameterError, match=f"label_rates: {said}|label_rates: .*{said}"):
+        Settings(**{"label_rates": RATES} | options)
