@@ -143,7 +143,7 @@ class PredictiveDistribution(BaseDistribution):
     @property
     def thickness(self) -> float:
         """Largest distance of upper and lower CDF: what the calibrator does not know; 0 to 1."""
-        return float((self._upper - self._lower).max())
+        return float(np.max(self._upper - self._lower))
 
     def __eq__(self, other: object) -> bool:
         """Return whether two distributions have the same steps and the same support."""
