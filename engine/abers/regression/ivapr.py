@@ -100,8 +100,8 @@ class IVAPR(DistributionCalibrator[float]):
     Petej (2018), Inductive Venn-Abers prediction for regression, Algorithm 2, here without its
     quadratic precomputation; Henzi, Ziegel & Gneiting (2021), Isotonic distributional regression,
     which lies in the band; Allen, Gavrilopoulos, Henzi, Kleger & Ziegel (2025), In-sample
-    calibration yields conformal calibration guarantees, whose conformal isotonic distributional
-    regression is this band.
+    calibration yields conformal calibration guarantees: this band is their conformal isotonic
+    distributional regression.
 
     Examples
     --------
