@@ -19,24 +19,26 @@ __all__ = ["page"]
 _METHODS = {"band": "band", "merged": "merged CDF", "split": "split conformal"}
 
 _HEAD = """\
-# Allen, Gavrilopoulos, Henzi, Kleger & Ziegel (2025), In-sample calibration yields conformal calibration guarantees
+# Allen et al. (2025), In-sample calibration yields conformal calibration guarantees
 
-After this page you know what intervals of 90 % from the band of `IVAPR` cover, and what that costs. `python -m
-benchmarks.papers conformal_idr_2025` writes it. The paper fits isotonic distributional regression with the query's
-label at both infinities; that is the band. Its theorem: the interval of the band covers with a probability of at least
-90 % at every number of labels, see [Regression](../regression.md#what-is-guaranteed).
+After this page you know what intervals of 90 % from the band of `IVAPR` cover, and what that
+costs. `python -m benchmarks.papers conformal_idr_2025` writes it. Allen, Gavrilopoulos, Henzi,
+Kleger and Ziegel fit isotonic distributional regression with the query's label at both
+infinities; that is the band. Its theorem: the interval of the band covers with a probability of
+at least 90 % at every number of labels, see [Regression](../regression.md#what-is-guaranteed).
 
 ## Protocol
 
-- The score s is uniform on [0, 10]. *noise*: the label is s plus a normal error with the deviation 0.5 + s/5. The others
-  are the designs of the paper's simulations (arXiv 2503.03841, `sim_study.R` of the R package ConformalIDR). *isotonic*:
-  gamma with the shape √s and a scale of s, clipped to 1 and 6; *antitonic*: the same of 10 − s, so the score is upside
-  down; *less isotonic*: normal around 2s + 5 sin s with the deviation s/5.
-- Each data set has n labels and 10 queries in each third of the scores; ± is a standard error over data sets. band is
-  `interval(0.9, band=True)`, merged CDF is `interval(0.9)`, and split conformal has a radius around the score, an order
-  statistic of the n errors.
-- Infinite intervals count as covering. Widths are means over the queries where all intervals are finite; thickness is
-  the mean of the largest distance between the two CDFs.
+- The score s is uniform on [0, 10]. *noise*: the label is s plus a normal error with the
+  deviation 0.5 + s/5. The others are the designs of the paper's simulations (arXiv 2503.03841,
+  `sim_study.R` of the R package ConformalIDR). *isotonic*: gamma with the shape √s and a scale of
+  s, clipped to 1 and 6; *antitonic*: the same of 10 − s, so the score is upside down; *less
+  isotonic*: normal around 2s + 5 sin s with the deviation s/5.
+- Each data set has n labels and 10 queries in each third of the scores; ± is a standard error
+  over data sets. band is `interval(0.9, band=True)`, merged CDF is `interval(0.9)`, and split
+  conformal has a radius around the score, an order statistic of the n errors.
+- Infinite intervals count as covering. Widths are means over the queries where all intervals are
+  finite; thickness is the mean of the largest distance between the two CDFs.
 - The script of the paper draws its results as figures; no number of them is beside ours.
 """
 
@@ -69,12 +71,12 @@ def _covered(answers: Answers) -> str:
 
 
 def _said(answers: Answers) -> str:
-    """Say in how many cells the theorem shows, and where the others fall short."""
+    """Write in how many rows each kind of interval falls short of its level."""
     short = {name: [0, 0] for name in ("band", "merged")}
     for answer in answers.values():
         for name, counts in short.items():
             value, error = answer.result[f"{name} covered"][-1]
-            counts[0] += value < 0.9 - 2.0 * error  # noqa: PLR2004 - the level
+            counts[0] += value < 0.9 - 2.0 * error
             counts[1] += 1
     words = " ".join(
         f"Of the {_METHODS[name]} the coverage over all scores is below 90 % by more than two"

@@ -154,7 +154,8 @@ def _support(v: OptionValues) -> Iterator[Problem]:
     if not v.support:
         return
     if v.distributions == "none" and v.coverage is None and not protected:
-        needs = ("needs ", v.ref("distributions", "scored"), " or ", v.ref("coverage"))
+        others = (" or ", Quoted("full"), ", or ", v.ref("coverage"))
+        needs = ("needs ", v.ref("distributions", "scored"), *others)
         yield v.problem("support", *needs)
     elif len(v.support) != 2 or not ascend(v.support):  # noqa: PLR2004 - a pair
         words = " is not two numbers in ascending order"

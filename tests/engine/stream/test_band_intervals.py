@@ -202,7 +202,7 @@ def test_labels_as_far_apart_as_doubles_go() -> None:
         ({"half_life": 5}, "coverage: has no promise with unequal weights; forget by window"),
         (
             {"coverage": None, "support": SUPPORT},
-            "support: needs distributions='scored' or coverage",
+            "support: needs distributions='scored' or 'full', or coverage",
         ),
         ({"calibrator": "protected"}, "support: 'protected' needs the ends"),
     ],

@@ -162,8 +162,7 @@ class Task(ABC):
     distributions
         Whether a prediction is a predictive distribution too.
     promised, tracked
-        Whether a prediction has an interval with a promised coverage too, and whether a tracker
-        moves it.
+        Whether a prediction has an interval of `coverage` too, and whether a tracker moves it.
     stateful
         Whether predictions change the state of a calibrator. Then observations have numbers, and
         calibrators learn what expires.
@@ -191,8 +190,7 @@ class Task(ABC):
     score_width: int
     prediction_width: int
     distributions = False
-    promised = False
-    tracked = False
+    promised = tracked = False
     counted = "labels 1"
     tested = ""
 
