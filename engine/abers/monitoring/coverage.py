@@ -247,6 +247,7 @@ class BandCoverageMonitor(CoverageMonitor):
 
     Examples
     --------
+    >>> from abers.monitoring import BandCoverageMonitor, ScoredRows, TrackedRows
     >>> monitor = BandCoverageMonitor()
     >>> yes, no = np.array([True, True]), np.array([False, False])
     >>> widths = np.array([2.0, np.inf])
