@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.reads import turning
 from tests.connectors.kafka.works import Served
 
+from abers.stream import RegressionPrediction
 from abers_connectors.cli import main
 from abers_connectors.metrics.exposition import exposition
 from abers_connectors.metrics.service_metrics import registry_of
@@ -66,9 +67,11 @@ def test_topics_and_metrics() -> None:
     status.batch_committed(task, result)
     status.update_evidence([task])
     assert result.outputs is not None
-    predictions = [one for one in result.outputs.in_order() if hasattr(one, "n_labels")]
-    assert predictions
-    assert all(one.interval_low <= one.interval_high for one in predictions)
+    outputs: list[Any] = result.outputs.in_order()
+    predictions = [one for one in outputs if isinstance(one, RegressionPrediction)]
+    ends = [(one.interval_low, one.interval_high) for one in predictions]
+    assert ends
+    assert all(low is not None and high is not None and low <= high for low, high in ends)
     text = exposition(registry_of(status), "")[0].decode()
     of_level = '{application="abers",level="0.8",model="m",process="0"}'
     values = {
