@@ -39,7 +39,7 @@ at least 90 % at every number of labels, see [Regression](../regression.md#what-
   conformal has a radius around the score, an order statistic of the n errors.
 - Infinite intervals count as covering. Widths are means over the queries where all intervals are
   finite; thickness is the mean of the largest distance between the two CDFs.
-- The script of the paper draws its results as figures; no number of them is beside ours.
+- The script of the paper draws its results as figures; no number of them is compared with ours.
 """
 
 
