@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.papers import (
+    conformal_idr_2025,
     gp_beta_2019,
     ivapr_2018,
     multiclass_2017,
@@ -39,8 +40,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "evidence"
 
 MODULES = (
-    *(venn_abers_2014, ivapr_2018, multiclass_2017, gp_beta_2019, streams),
-    venn_conformal_2025,
+    *(venn_abers_2014, ivapr_2018, multiclass_2017, gp_beta_2019),
+    *(conformal_idr_2025, venn_conformal_2025, streams),
 )
 PAPERS: dict[str, Paper] = {module.PAPER.name: module.PAPER for module in MODULES}
 
@@ -106,7 +107,8 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def _write(paper: Paper, tasks: list[Task], answers: dict[str, Answer], output: Path) -> None:
     page = paper.page(answers)
-    parts = page.markdown, data_sets(paper.sets), ending(paper.name, tasks, answers)
+    data = [data_sets(paper.sets)] if paper.sets else []
+    parts = page.markdown, *data, ending(paper.name, tasks, answers)
     for file, text in {f"{paper.name}.md": "\n".join(parts), **page.figures}.items():
         (output / file).write_text(text, encoding="utf-8")
     _say(f"{paper.name}: wrote {output / paper.name}.md")

@@ -93,6 +93,22 @@ def test_ivapr_2018(tmp_path: Path) -> None:
     hold(found, "ivapr_2018", {*found})
 
 
+def test_conformal_idr_2025(tmp_path: Path) -> None:
+    """The band covers in all thirds of the score, where split conformal falls short in one."""
+    found, _ = ran("conformal_idr_2025", tmp_path, tmp_path)
+    assert {*found} == {"noise/100", "isotonic/100"}
+    for result in found.values():
+        covered = [value for value, _ in result["band covered"]]
+        assert min(covered) > 0.9
+        assert covered[-1] == pytest.approx(np.mean(covered[:-1]), abs=1e-5)
+        assert result["widths"][0] >= result["widths"][1]  # band, merged
+        assert 0.0 < result["thickness"][0] < 1.0
+    assert found["noise/100"]["split covered"][2][0] < 0.8
+    page = (tmp_path / "conformal_idr_2025.md").read_text(encoding="utf-8")
+    assert "| noise, n = 100 | split conformal | " in page
+    assert "## Data" not in page
+
+
 @pytest.mark.data
 @pytest.mark.long
 def test_multiclass_2017(tmp_path: Path) -> None:

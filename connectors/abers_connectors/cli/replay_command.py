@@ -165,7 +165,7 @@ def replay(  # noqa: PLR0913 - the options of the command
     ] = None,
     coverage: Annotated[
         str | None,
-        declared_option("--coverage", more="For protected numbers; a bound holds on any stream."),
+        declared_option("--coverage", more="For numbers, by ivapr or protected."),
     ] = None,
     compare: Annotated[
         str | None,

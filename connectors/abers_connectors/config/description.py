@@ -43,6 +43,10 @@ _SCORES = {
     "logit": "raw scores are logits",
     "probability": "raw scores are probabilities",
 }
+_PROMISES = {
+    "ivapr": "by theorem where the stream does not move",
+    "protected": "on any stream",
+}
 _OF_TOPICS = ("http.", "telemetry.", "state.shared", "state.retain")
 _OF_TASK = ("task.", "calibrator.", "learner.")
 
@@ -133,7 +137,8 @@ def _calibrates(settings: Settings) -> Iterator[Meaning]:
     if settings.task == "regression":
         if settings.coverage is not None:
             share = per_cent(settings.coverage, None)
-            yield Meaning(f"an interval for {share} of the labels", ("calibrator.coverage",))
+            words = f"an interval for {share} of the labels, {_PROMISES[kind]}"
+            yield Meaning(words, ("calibrator.coverage",))
     elif settings.protected:
         yield Meaning("p is protected", ("calibrator.probability",))
     elif settings.probability == "merged" or kind in registry.protected_forms(settings.task):

@@ -59,7 +59,7 @@ def _settings(settings: Settings, name: str) -> Settings:
         settings = msgspec.structs.replace(settings, max_age=None, half_life=None)
         window = None
     probability = "merged" if name in registry.protected_forms(settings.task) else None
-    coverage = settings.coverage if name == "protected" else None
+    coverage = settings.coverage if name in {"ivapr", "protected"} else None
     takes_rates = "label_rates" in registry.capabilities(name, settings.task).options
     return msgspec.structs.replace(
         settings,

@@ -146,9 +146,10 @@ def _of_tracked(tracked: TrackedRows) -> Iterator[_Addition]:
     named = f"{tracked.level:.9g}"
     yield ("tracked_outcomes", named), 1, None, None
     yield ("tracked_expected", named), 1, None, np.full(len(tracked.covered), tracked.level)
-    for name in ("covered", "widths", "whole", "empty"):
+    for name in ("covered", "widths", "whole", "empty", "scores"):
         column: Floats = getattr(tracked, name).astype(np.float64)
-        yield (f"tracked_{name}", named), 1, None, column
+        yield (f"tracked_{name}", named), 1, None, np.where(np.isfinite(column), column, 0.0)
+    yield ("tracked_unscored", named), 1, None, np.isinf(tracked.scores).astype(np.float64)
 
 
 def _of_pit(below: Floats, at: Floats) -> Iterator[_Addition]:

@@ -14,7 +14,7 @@ from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.calibration_e_process import CalibrationEProcess
 from abers.monitoring.confidence_sequence import ConfidenceSequence
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
-from abers.monitoring.coverage import CoverageMonitor
+from abers.monitoring.coverage import BandCoverageMonitor, CoverageMonitor
 from abers.monitoring.distribution_e_process import DistributionEProcess
 from abers.monitoring.doubts import label_doubts, score_doubts
 from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
@@ -63,6 +63,7 @@ __all__ = [
     "BAND_LEVEL",
     "MONITORS",
     "TESTS",
+    "BandCoverageMonitor",
     "Bands",
     "Bin",
     "BinaryForecasts",

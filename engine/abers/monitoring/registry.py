@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from abers.monitoring.binary import BinaryMonitor
-from abers.monitoring.coverage import CoverageMonitor
+from abers.monitoring.coverage import BandCoverageMonitor, CoverageMonitor
 from abers.monitoring.multiclass import MultiClassMonitor
 from abers.monitoring.protection import DistributionProtectionMonitor, ProtectionMonitor
 from abers.monitoring.regression import RegressionMonitor
@@ -49,6 +49,7 @@ def task_monitor(
     *,
     protected: bool = False,
     tracked: bool = False,
+    banded: bool = False,
     **options: Any,  # noqa: ANN401 - those of the class
 ) -> TaskMonitor:
     """Return the monitor of a task, with all others that are registered for it.
@@ -62,8 +63,9 @@ def task_monitor(
         state begins empty.
     protected
         Whether a mixture of experts makes the predictions.
-    tracked
-        Whether predictions have tracked intervals.
+    tracked, banded
+        Whether predictions have intervals of `calibrator.coverage`: those that a tracker moves, and
+        those of a band.
     options
         Arguments of the empty monitor of the task.
 
@@ -79,7 +81,7 @@ def task_monitor(
     ['log_loss', 'brier', 'ece', 'log_loss', 'brier', 'ece', 'mean_width']
     """
     kind, others = TASK_MONITORS[task], [*MONITORS[task], *(PROTECTION[task] if protected else [])]
-    others += [CoverageMonitor] if tracked else []
+    others += [CoverageMonitor] * tracked + [BandCoverageMonitor] * banded
     known, names = states or {}, [kind.name, *(other.name for other in others)]
     require(len({*names}) == len(names), f"names of monitors, {', '.join(names)}, are not unique")
     require(known.keys() <= {*names}, f"names of monitors: {', '.join(known.keys() - {*names})}")

@@ -97,7 +97,7 @@ class ClassForecasts(NamedTuple):
 
 
 class TrackedRows(NamedTuple):
-    """Tracked intervals and whether they covered their labels, a row each.
+    """Intervals of `calibrator.coverage`, and whether they covered their labels, a row each.
 
     Attributes
     ----------
@@ -108,7 +108,11 @@ class TrackedRows(NamedTuple):
     widths
         In the unit of the label; 0 of an empty interval.
     whole, empty
-        Whether each is the whole support, and whether it is empty.
+        Whether each has no limit: an infinite end, or both ends of the support; and whether it is
+        empty.
+    scores
+        Interval scores, see `abers.regression.scores.interval_score`; infinite of an empty interval
+        and of an infinite one.
     """
 
     level: float
@@ -116,6 +120,7 @@ class TrackedRows(NamedTuple):
     widths: Floats
     whole: NDArray[np.bool_]
     empty: NDArray[np.bool_]
+    scores: Floats
 
     def take(self, rows: Any) -> TrackedRows:  # noqa: ANN401 - a slice, or numbers
         """Return some of the rows."""
@@ -146,7 +151,7 @@ class ScoredRows:
         Of protected probabilities: whether they lie outside their Venn-Abers intervals; of several
         classes, whether that of any class does.
     tracked
-        Of a regression: tracked intervals, if there are any.
+        Of a regression: the intervals of `calibrator.coverage`, if there are any.
     crps, pit
         Of predictive distributions: the CRPS, and the CDF just below the label and at it.
 

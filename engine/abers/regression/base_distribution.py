@@ -207,12 +207,14 @@ class BaseDistribution(ABC):
             Probability of the interval, in (0, 1), or an array of them.
         band
             Use the upper CDF for the left end and the lower one for the right end, instead of the
-            merged CDF for both: the widest interval of any CDF in the band.
+            merged CDF for both: the widest interval of any CDF in the band. That of
+            `abers.regression.IVAPR` covers the label with a probability of at least `level`,
+            under its conditions; the interval of the merged CDF carries no guarantee.
 
         Returns
         -------
         tuple
-            The ends, which may be infinite.
+            The quantiles at (1 - level) / 2 and (1 + level) / 2. They may be infinite.
 
         Raises
         ------

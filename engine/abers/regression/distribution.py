@@ -57,7 +57,8 @@ class PredictiveDistribution(BaseDistribution):
 
     Notes
     -----
-    **Guarantee.** That of the calibrator which made it.
+    **Guarantee.** That of the calibrator which made it. Of `abers.regression.IVAPR`:
+    ``interval(level, band=True)`` covers the label with a probability of at least `level`.
 
     **Mass at infinity.** Every CDF in a Venn-Abers band leaves mass beyond the labels seen, so the
     true mean is undefined and the true CRPS infinite. Both are finite only for a support, which
@@ -81,6 +82,8 @@ class PredictiveDistribution(BaseDistribution):
     ((1.0, 2.0), (-inf, 2.0))
     >>> band.merged().interval(0.5, band=True)
     (1.0, 2.0)
+    >>> band.thickness
+    0.5
     >>> round(band.crps(1.5), 12), band.crps(1.5, proper=True), band.to_dict()["support"]
     (0.25, inf, [1.0, 2.0])
     >>> band.plot(1.5, name="degrees Celsius").layout.xaxis.title.text
@@ -136,6 +139,11 @@ class PredictiveDistribution(BaseDistribution):
     def mass_above(self) -> float:
         """Mass of the merged CDF above the last threshold, at infinity."""
         return float(1.0 - self._merged[-1])
+
+    @property
+    def thickness(self) -> float:
+        """Largest distance of upper and lower CDF: what the calibrator does not know; 0 to 1."""
+        return float(np.max(self._upper - self._lower))
 
     def __eq__(self, other: object) -> bool:
         """Return whether two distributions have the same steps and the same support."""
@@ -218,7 +226,8 @@ class PredictiveDistribution(BaseDistribution):
         Returns
         -------
         tuple
-            The quantiles of the upper, and of the lower CDF.
+            The quantiles of the upper, and of the lower CDF. Of `abers.regression.IVAPR`, under
+            its conditions, P(label < first) <= q and P(label > second) <= 1 - q.
 
         Raises
         ------

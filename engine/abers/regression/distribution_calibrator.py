@@ -35,6 +35,12 @@ class Quantiles(NamedTuple):
         Those of the upper CDF: no CDF in the band has a smaller one.
     high
         Those of the lower CDF: no CDF in the band has a larger one.
+
+    Notes
+    -----
+    **Guarantee** of those of `abers.regression.IVAPR`, under its conditions: at each level q,
+    P(label < low) <= q and P(label > high) <= 1 - q. So low at a / 2 and high at 1 - a / 2 cover
+    the label with a probability of at least 1 - a. The merged ones carry none.
     """
 
     merged: Floats

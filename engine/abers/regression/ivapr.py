@@ -67,11 +67,24 @@ class IVAPR(DistributionCalibrator[float]):
     Notes
     -----
     **Guarantee.** With a scorer fixed before the calibration data and exchangeable observations of
-    equal weight, at every threshold and every step one of the two CDFs, the one that belongs to
-    the true label, is perfectly calibrated, also with a `window` (Vovk & Petej 2014, Theorem 1,
-    for each threshold). It holds at one threshold at a time, not for quantiles or intervals; their
-    coverage is close to their level in practice. A half-life, unequal weights, a scorer that keeps
-    learning, or drift void it.
+    equal weight, at every step, also with a `window`:
+
+    - At every threshold one of the two CDFs, the one that belongs to the true label, is perfectly
+      calibrated (Vovk & Petej 2014, Theorem 1, for each threshold).
+    - For every level q at once, P(label < low) <= q and P(label > high) <= 1 - q, where low is the
+      smallest and high the largest t at which a CDF of the band can reach q. So
+      ``interval(level, band=True)`` covers the label with a probability of at least `level`.
+
+    Proof. Let F be the CDF that the fit with the true label has at the score, and Q the smallest t
+    at which F reaches q. F lies in the band, so low <= Q <= high. The fit is symmetric in its
+    n + 1 observations, and its quantiles are the isotonic regressions of the quantile: among the
+    observations with one value of Q, at most a share q of the labels is below it, and at most
+    1 - q above. The query is equally likely to be any of them. So this holds given Q too, which is
+    not seen, but lies in [low, high]; the coverage is not conditional on both ends together.
+
+    Infinite ends are part of it. Quantiles of the merged CDF carry no guarantee; their coverage is
+    close to their level in practice. A half-life, unequal weights, a scorer that keeps learning,
+    labels that come late or never because of their value, or drift void all of it.
 
     **Ties** in the score and in the label are pooled; the order of arrival never matters.
 
@@ -86,7 +99,9 @@ class IVAPR(DistributionCalibrator[float]):
     ----------
     Petej (2018), Inductive Venn-Abers prediction for regression, Algorithm 2, here without its
     quadratic precomputation; Henzi, Ziegel & Gneiting (2021), Isotonic distributional regression,
-    which lies in the band.
+    which lies in the band; Allen, Gavrilopoulos, Henzi, Kleger & Ziegel (2025), In-sample
+    calibration yields conformal calibration guarantees: this band is their conformal isotonic
+    distributional regression.
 
     Examples
     --------
@@ -100,6 +115,8 @@ class IVAPR(DistributionCalibrator[float]):
     [1.0, 3.0]
     >>> calibrator.quantile_one(3.5, 0.5), calibrator.quantiles_many([3.5], [0.5]).high.tolist()
     (3.0, [[4.0]])
+    >>> predicted.interval(0.3, band=True), predicted.interval(0.9, band=True)
+    ((1.0, inf), (-inf, inf))
     """
 
     capabilities = Capabilities(task="regression", answer="distribution", columns=("levels",))

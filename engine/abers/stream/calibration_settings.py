@@ -132,9 +132,10 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         share(
             "calibrator.coverage",
             "Share of labels that one more interval of each prediction is to cover.",
-            'It is between 0 and 1, and only for a regression with the calibrator "protected". '
-            "A bound on its coverage holds on any stream, and where labels are late it costs some "
-            "width. Default: no such interval.",
+            'It is between 0 and 1, and only for a regression. With "ivapr" it is the interval of '
+            "the band, and the share is at least this by theorem, where the stream does not move; "
+            'with "protected" a bound on the coverage holds on any stream, and where labels are '
+            "late it costs some width. Default: no such interval.",
             flag="--coverage",
             metavar="LEVEL",
             group="Calibrator",

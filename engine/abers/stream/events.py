@@ -221,8 +221,8 @@ class RegressionPrediction(_OutputStruct, frozen=True):
     cdf
         The band as of `PredictiveDistribution.to_dict`, with `distributions` "full".
     interval_low, interval_high
-        Ends of the tracked interval, with `coverage`; the label may be either of them. If it is
-        empty, these are infinity and -infinity, which are null on the wire.
+        Ends of the interval of `coverage`; the label may be either of them. If it is empty, these
+        are infinity and -infinity. An infinite end is null on the wire.
     """
 
     score: float
@@ -256,7 +256,7 @@ class RegressionOutcome(_OutputStruct, frozen=True):
     crps
         CRPS of the merged distribution, with `distributions` "scored" or "full".
     covered
-        Whether the tracked interval covers the label, with `coverage`.
+        Whether the interval of `coverage` covers the label.
     """
 
     prediction_time: int

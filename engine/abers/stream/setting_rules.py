@@ -136,8 +136,14 @@ def _grid(v: OptionValues) -> Iterator[Problem]:
 
 
 def _coverage(v: OptionValues) -> Iterator[Problem]:
-    if v.coverage is not None and v.task == "regression" and v.calibrator != "protected":
-        yield v.problem("coverage", "needs ", v.ref("calibrator", "protected"))
+    if v.coverage is None or v.task != "regression":
+        return
+    if usual_calibrator(v) not in {"ivapr", "protected"}:
+        others = (v.ref("calibrator", "ivapr"), " or ", Quoted("protected"))
+        yield v.problem("coverage", "needs ", *others)
+    elif v.half_life is not None:
+        words = ("has no promise with unequal weights; forget by ", v.ref("window"))
+        yield v.problem("coverage", *words, ", or remove ", v.ref("half_life"))
 
 
 def _support(v: OptionValues) -> Iterator[Problem]:
@@ -149,8 +155,9 @@ def _support(v: OptionValues) -> Iterator[Problem]:
         yield v.problem("support", Quoted("protected"), words)
     if not v.support:
         return
-    if v.distributions == "none" and not protected:
-        needs = ("needs ", v.ref("distributions", "scored"), " or ", Quoted("full"))
+    if v.distributions == "none" and v.coverage is None and not protected:
+        others = (" or ", Quoted("full"), ", or ", v.ref("coverage"))
+        needs = ("needs ", v.ref("distributions", "scored"), *others)
         yield v.problem("support", *needs)
     elif len(v.support) != 2 or not ascend(v.support):  # noqa: PLR2004 - a pair
         words = " is not two numbers in ascending order"

@@ -8,7 +8,7 @@ reads or saves them, and before any batch.
 Outputs and state are those of a batch of one event, to the bit. An event makes a batch if
 
 - there is a learner, or models are retired,
-- predictions are whole distributions, or have tracked intervals,
+- predictions are whole distributions, or have intervals of their own,
 - it is not valid, its id is not ASCII, or it is the first of its model or segment,
 - a label is assumed, or comes after an assumed one, or becomes unmatched.
 """
@@ -76,7 +76,7 @@ class SingleEvents:
     ) -> None:
         self._join, self._calibration, self._task = join, calibration, task
         self._outcomes, self._calibrate = outcomes, calibrate
-        plain = not (task.distributions or task.tracked) and settings.retire_after is None
+        plain = not (task.distributions or task.promised) and settings.retire_after is None
         self._serves = plain and join.learners is None
         self._aging = settings.max_age is not None or settings.half_life is not None
         self._width, self._monitored = task.score_width, settings.monitors

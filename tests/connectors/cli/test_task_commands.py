@@ -268,7 +268,7 @@ def test_comparisons_of_other_tasks(invoke: Callable[..., Ran]) -> None:
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "tasks.md"
 
 
-@pytest.mark.parametrize("name", ["pets", "delivery", "orders"])
+@pytest.mark.parametrize("name", ["pets", "delivery", "orders", "parcels"])
 def test_the_page_shows_what_comes_out(
     name: str, invoke: Callable[..., Ran], tmp_path: Path
 ) -> None:

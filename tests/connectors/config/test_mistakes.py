@@ -265,7 +265,8 @@ MISTAKES = {
         'mean "scored"?'
     ),
     "task.kind = 'regression'\ncalibrator.support = [0, 1]": (
-        'calibrator.support: needs calibrator.distributions = "scored" or "full"'
+        'calibrator.support: needs calibrator.distributions = "scored" or "full", or '
+        "calibrator.coverage"
     ),
     "calibrator.label_rates = [0.5, 2]": (
         "calibrator.label_rates: [0.5, 2] is not two shares from 1e-06 to 1; write that of "
@@ -296,11 +297,13 @@ MISTAKES = {
     f"{PROTECTED}\ncalibrator.coverage = 0.8": (
         'calibrator.support: "protected" needs the ends of all labels; write [lowest, highest]'
     ),
-    "task.kind = 'regression'\ncalibrator.coverage = 0.8": (
-        'calibrator.coverage: needs calibrator.kind = "protected"'
+    "task.kind = 'regression'\ncalibrator.half_life = '1h'\ncalibrator.coverage = 0.8": (
+        "calibrator.coverage: has no promise with unequal weights; forget by calibrator.window, "
+        "or remove calibrator.half_life"
     ),
-    "task.kind = 'regression'\ncalibrator.kind = 'ivapr'\ncalibrator.coverage = 0.8": (
-        'calibrator.coverage: needs calibrator.kind = "protected"'
+    "task.kind = 'regression'\ncalibrator.coverage = 0.8\n"
+    "calibrator.kind = 'abers.regression:IVAPR'": (
+        'calibrator.coverage: needs calibrator.kind = "ivapr" or "protected"'
     ),
     "calibrator.coverage = 0.8": (
         'calibrator.coverage: applies only to the task "regression"; remove it'

@@ -35,7 +35,7 @@ FLAGS = {
 }
 TRACKED = (
     *("tracked_coverage", "tracked_level", "tracked_coverage_bound", "tracked_width"),
-    *("tracked_whole", "tracked_empty"),
+    *("tracked_score", "tracked_whole", "tracked_empty"),
 )
 
 
@@ -92,7 +92,8 @@ def test_tracked_interval(path: Path, tmp_path: Path) -> None:
     assert numbers["tracked_coverage_bound"] == (100.0 + 10) / N
     assert abs(numbers["tracked_coverage"] - 0.8) <= numbers["tracked_coverage_bound"]
     page = (tmp_path / "report.html").read_text()
-    assert "Tracked interval" in page
+    assert "Interval with a promised coverage" in page
+    assert "On any stream the coverage is within the bound" in page
 
 
 def test_page(path: Path, tmp_path: Path) -> None:

@@ -215,7 +215,11 @@ def test_tracked_intervals() -> None:
             ("widths", max(high - low, 0.0)),
             ("whole", float((low, high) == (0.0, 5.0))),
             ("empty", float(low > high)),
+            ("scores", high - low + 4.0 * max(low - one.label, one.label - high, 0.0)),
+            ("unscored", float(low > high)),
         ):
+            if name == "scores" and low > high:
+                continue
             wanted[f"tracked_{name}", *key] += amount
     kept = {key: one for key, one in sums_of(totals).items() if key[0].startswith("tracked")}
     found = Sums(float, kept)

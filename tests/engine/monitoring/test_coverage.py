@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from tests.engine.monitoring import contract
 
-from abers.monitoring import CoverageMonitor, ScoredRows, TrackedRows, measure, task_monitor
+from abers.monitoring import (
+    BandCoverageMonitor,
+    CoverageMonitor,
+    ScoredRows,
+    TrackedRows,
+    measure,
+    task_monitor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +25,16 @@ COVERED = np.array([True, True, False, True, False, True, True, False])
 WIDTHS = np.array([0.1, 10.0, 0.0, 0.7, 0.0, 10.0, 0.2, 0.3])
 WHOLE = WIDTHS == 10.0
 EMPTY = np.array([False, False, True, False, True, False, False, False])
-SCORED = ScoredRows(np.zeros(8), tracked=TrackedRows(0.8, COVERED, WIDTHS, WHOLE, EMPTY))
-COUNTS = {"tracked_width": 21.3 / 8, "tracked_whole": 2 / 8, "tracked_empty": 2 / 8}
+SCORES = np.where(EMPTY, np.inf, WIDTHS + ~COVERED)
+TRACKED = TrackedRows(0.8, COVERED, WIDTHS, WHOLE, EMPTY, SCORES)
+SCORED = ScoredRows(np.zeros(8), tracked=TRACKED)
+COUNTS = {
+    "tracked_width": 21.3 / 8,
+    "tracked_score": 22.3 / 6,
+    "tracked_whole": 2 / 8,
+    "tracked_empty": 2 / 8,
+}
+NONE, TWO = (0.0, 0, 0), (0.0, 2, 0)  # states of means
 
 
 class Fixed(NamedTuple):
@@ -51,13 +66,46 @@ def numbers(monitor: CoverageMonitor) -> dict[str, float]:
 
 @pytest.mark.parametrize("check", contract.CHECKS)
 def test_contract(check: Callable[..., None]) -> None:
-    """The monitor keeps the contract of all monitors."""
+    """The monitors keep the contract of all monitors."""
     check(CoverageMonitor, SCORED)
+    check(BandCoverageMonitor, SCORED)
 
 
 def test_without_a_tracker_the_rows_are_counted() -> None:
     """A window has the coverage of its rows, and no bound."""
-    assert numbers(fed()) == pytest.approx({"tracked_coverage": 5 / 8, **COUNTS})
+    own = {"tracked_coverage": 5 / 8, "tracked_level": 0.8}
+    assert numbers(fed()) == pytest.approx(own | COUNTS)
+    assert math.isnan(numbers(CoverageMonitor())["tracked_level"])
+
+
+def test_the_rows_of_a_window() -> None:
+    """The difference of two totals has the rows between them, and their level."""
+    monitor = fed()
+    earlier = monitor.totals()
+    monitor.update(SCORED)
+    between = CoverageMonitor.restore(CoverageMonitor.difference(monitor.totals(), earlier))
+    assert numbers(between) == pytest.approx(numbers(fed()))
+    none = CoverageMonitor.difference(earlier, earlier)
+    assert CoverageMonitor.restore(none).labels == 0
+
+
+def test_a_band_is_never_empty_and_has_no_bound() -> None:
+    """Of a band there are coverage, level, width, score, and intervals without a limit."""
+    endless = np.where(WHOLE, np.inf, WIDTHS)
+    band = TrackedRows(0.8, COVERED, endless, WHOLE, ~(EMPTY | True), np.where(WHOLE, np.inf, 1.0))
+    monitor = BandCoverageMonitor()
+    monitor.update(ScoredRows(np.zeros(8), tracked=band))
+    expected = {
+        "tracked_coverage": 5 / 8,
+        "tracked_level": 0.8,
+        "tracked_width": 1.3 / 6,
+        "tracked_score": 1.0,
+        "tracked_whole": 2 / 8,
+    }
+    assert numbers(monitor) == pytest.approx(expected)
+    (figure,) = monitor.figures()
+    assert figure.data["bars"] == {"covered": 5 / 8, "without a limit": 2 / 8}
+    assert [one.infinite for one in monitor.summary()] == [None, None, None, 2, None]
 
 
 def test_a_tracker_is_read() -> None:
@@ -88,17 +136,22 @@ def test_the_figure_has_all_numbers() -> None:
     """Bars are the shares that cover, are whole and are empty; the table has each number."""
     (figure,) = fed(Fixed(0.8, 100.0, 3, 4, 1)).figures()
     assert figure.data["bars"] == {"covered": 5 / 8, "whole support": 2 / 8, "empty": 2 / 8}
-    assert len(figure.rows) == 6
+    assert len(figure.rows) == 7
     contract.figures_are_data(lambda: fed(Fixed(0.8, 100.0, 3, 4, 1)), SCORED)
 
 
 def test_the_task_decides_on_the_monitor() -> None:
-    """Only a regression with tracked intervals has it, also after a restore."""
-    for tracked in (True, False):
-        monitor = task_monitor("regression", tracked=tracked, levels=(0.5,))
-        again = task_monitor("regression", contract.states(monitor), tracked=tracked, levels=(0.5,))
+    """Only a regression with such intervals has it, also after a restore."""
+    cases: list[tuple[dict[str, Any], list[type]]] = [
+        ({}, []),
+        ({"tracked": True}, [CoverageMonitor]),
+        ({"banded": True}, [BandCoverageMonitor]),
+    ]
+    for options, kinds in cases:
+        monitor = task_monitor("regression", **options, levels=(0.5,))
+        again = task_monitor("regression", contract.states(monitor), **options, levels=(0.5,))
         for one in (monitor, again):
-            assert [type(other) for other in one.others] == [CoverageMonitor] * tracked
+            assert [type(other) for other in one.others] == kinds
 
 
 def test_each_number_has_a_measure() -> None:
@@ -118,12 +171,16 @@ def test_rows_without_intervals_are_refused() -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        (-1, 0, 0, 0, (0.0, 0, 0)),
-        (2, 3, 0, 0, (0.0, 2, 0)),
-        (2, 0, 3, 0, (0.0, 2, 0)),
-        (2, 0, 0, 3, (0.0, 2, 0)),
-        (2, 0, 0, 0, (math.nan, 2, 0)),
-        (2, 0, 0, 0, (-1.0, 2, 0)),
+        (-1, 0, 0, 0, NONE, NONE, 0.0),
+        (2, 3, 0, 0, TWO, TWO, 0.5),
+        (2, 0, 3, 0, TWO, TWO, 0.5),
+        (2, 0, 0, 3, TWO, TWO, 0.5),
+        (2, 0, 0, 0, (math.nan, 2, 0), TWO, 0.5),
+        (2, 0, 0, 0, (-1.0, 2, 0), TWO, 0.5),
+        (2, 0, 0, 0, TWO, (-1.0, 2, 0), 0.5),
+        (2, 0, 0, 0, TWO, TWO, 1.0),
+        (2, 0, 0, 0, TWO, TWO, 0.0),
+        (0, 0, 0, 0, NONE, NONE, 0.5),
         (2, 0, 0, 0),
     ],
 )

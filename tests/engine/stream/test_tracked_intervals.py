@@ -180,6 +180,7 @@ def test_adversaries_end_in_saturation(adversary: Adversary, level: float) -> No
     assert abs(numbers["tracked_coverage"] - level) <= numbers["tracked_coverage_bound"] < 0.2
     assert numbers["tracked_level"] == level
     assert (numbers["tracked_empty"], numbers["tracked_whole"]) == (empty / n, whole / n)
+    assert numbers["tracked_score_infinite"] == empty
     widths = [max(high - low, 0.0) for low, high in kinds]
     assert numbers["tracked_width"] == pytest.approx(math.fsum(widths) / n)
 
@@ -336,11 +337,7 @@ def test_models_have_trackers_of_their_own() -> None:
     ("options", "says"),
     [
         ({"support": ()}, "support: 'protected' needs the ends of all labels"),
-        (
-            {"calibrator": "ivapr", "distributions": "scored"},
-            "coverage: needs calibrator='protected'",
-        ),
-        ({"calibrator": None, "distributions": "scored"}, "coverage: needs calibrator='protected'"),
+        ({"calibrator": "none"}, "coverage: needs calibrator='ivapr' or 'protected'"),
         ({"task": "binary", "support": ()}, "coverage: applies only to the task 'regression'"),
         ({"coverage": 0.0}, "coverage: 0.0 is too small; write more than 0.0"),
         ({"coverage": 1.0}, "coverage: 1.0 is too large"),

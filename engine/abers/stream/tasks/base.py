@@ -161,8 +161,8 @@ class Task(ABC):
         that are served.
     distributions
         Whether a prediction is a predictive distribution too.
-    tracked
-        Whether a prediction has a tracked interval too.
+    promised, tracked
+        Whether a prediction has an interval of `coverage` too, and whether a tracker moves it.
     stateful
         Whether predictions change the state of a calibrator. Then observations have numbers, and
         calibrators learn what expires.
@@ -190,7 +190,7 @@ class Task(ABC):
     score_width: int
     prediction_width: int
     distributions = False
-    tracked = False
+    promised = tracked = False
     counted = "labels 1"
     tested = ""
 

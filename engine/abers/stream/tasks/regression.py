@@ -2,8 +2,8 @@
 
 A row is the score, the merged quantiles, those of the upper and those of the lower CDF, each by
 level; of a distribution without a band all three are equal. With whole distributions the mean
-follows, and all of it is read off one distribution; then the ends of a tracked interval, if there
-is one.
+follows, and all of it is read off one distribution; then the ends of the interval of
+`calibrator.coverage`, if there is one.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from abers.monitoring import (
     DistributionEProcess,
     RegressionMonitor,
     ScoredRows,
-    TrackedRows,
     task_monitor,
 )
 from abers.monitoring.regression import central_pairs
-from abers.regression import CoverageTracker
 from abers.serialization import require
 from abers.stream.column_types import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
 from abers.stream.tasks.base import Task
+from abers.stream.tasks.promised_interval import PromisedInterval
 from abers.stream.tasks.rows import by_name, dicts
 from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
 from abers.validation import shown
@@ -63,7 +62,7 @@ class RegressionTask(Task):
     Parameters
     ----------
     settings
-        Settings of the processor: levels of the quantiles, coverage of a tracked interval, and
+        Settings of the processor: levels of the quantiles, coverage of one more interval, and
         options of the calibrator.
     """
 
@@ -84,29 +83,23 @@ class RegressionTask(Task):
         self._with_bands = settings.distributions == "full"
         self.prediction_width = 3 * len(self._levels) + self.distributions
         self._mean_at = 1 + 3 * len(self._levels)
-        self._coverage = settings.coverage
         if settings.coverage is not None:
-            self.tracked = True
+            support = (self._lowest, self._highest)
+            self._interval = PromisedInterval(settings.coverage, support, tracked=self.mixed)
+            self.promised, self.tracked = True, self._interval.tracked
             self.prediction_width += 2
-            tail = (1.0 - settings.coverage) / 2.0
-            self._asked = (*self._levels, *validation.level_list([tail, 1.0 - tail]).tolist())
-
-    def _make_tracker(self) -> CoverageTracker | None:
-        """Return an empty tracker; None if there is nothing to track."""
-        if self._coverage is None:
-            return None
-        return CoverageTracker(self._coverage, (self._lowest, self._highest))
+            self._asked = (*self._levels, *self._interval.levels)
 
     def calibrator(self, state: bytes | None = None) -> RowCalibrator:
         """Return an empty calibrator, or that with this state; a ValueError if it is not one."""
-        tracker = self._make_tracker()
+        tracker = self._interval.tracker() if self.tracked else None
         if tracker is None:
             return super().calibrator(state)
         return TrackedCalibrator(self, tracker, state)
 
     def awaiting_bytes(self) -> int:
         """Return the bytes that calibrator and tracker keep until the label comes."""
-        tracker = self._make_tracker()
+        tracker = self._interval.tracker() if self.tracked else None
         return super().awaiting_bytes() + (0 if tracker is None else tracker.awaiting_bytes)
 
     def score(self, given: object, id_: str) -> float:
@@ -147,17 +140,13 @@ class RegressionTask(Task):
         return bool(np.isfinite(rows).all())
 
     def are_predictions(self, rows: Floats) -> bool:
-        """Return whether rows are three times ascending quantiles, and any tracked interval."""
+        """Return whether rows are three times ascending quantiles, and any interval."""
         k = len(self._levels)
         quantiles = rows[:, : 3 * k].reshape(len(rows), 3, k)
         ascending = quantiles[:, :, :-1] <= quantiles[:, :, 1:]
         if np.isnan(quantiles).any() or not ascending.all():
             return False
-        if not self.tracked:
-            return True
-        low, high = rows[:, TrackedCalibrator.ends].T
-        inside = (self._lowest <= low) & (low <= high) & (high <= self._highest)
-        return bool((inside | ((low == np.inf) & (high == -np.inf))).all())
+        return not self.promised or self._interval.are_ends(*rows[:, -2:].T)
 
     def are_values(self, values: Floats) -> bool:
         """Return whether numbers are finite, and inside the support."""
@@ -173,12 +162,12 @@ class RegressionTask(Task):
     ) -> tuple[Floats, Column | None]:
         """Return quantiles, or whole distributions and the rows read off them."""
         rows, distributions = self._asked_rows(calibrator, steps, options)
-        if self.tracked:  # the last two levels are those of the interval
+        if self.promised:  # the last two levels are those of the interval
             k, n = len(self._levels), len(rows)
             quantiles, mean = np.split(rows, [3 * len(self._asked)], axis=1)
             quantiles = quantiles.reshape(n, 3, k + 2)
             kept = quantiles[:, :, :k].reshape(n, 3 * k)
-            rows = np.column_stack((kept, mean, quantiles[:, 0, k:]))
+            rows = np.column_stack((kept, mean, self._interval.ends(quantiles[:, :, k:])))
         return rows, distributions
 
     def _asked_rows(
@@ -234,6 +223,7 @@ class RegressionTask(Task):
             levels=self._levels,
             distributions=self.distributions,
             tracked=self.tracked,
+            banded=self.promised and not self.tracked,
         )
         if states and isinstance(monitor, RegressionMonitor):
             require(monitor.levels == self._levels, "levels")
@@ -253,17 +243,10 @@ class RegressionTask(Task):
         scored = ScoredRows(
             values, scores=rows[:, 0], quantiles=quantiles, covered=covered, **whole
         )
-        if self._coverage is None:
+        if not self.promised:
             return scored
         low, high = self._intervals(rows)
-        tracked = TrackedRows(
-            level=self._coverage,
-            covered=(low <= values) & (values <= high),
-            widths=np.maximum(high - low, 0.0),
-            whole=(low == self._lowest) & (high == self._highest),
-            empty=low > high,
-        )
-        return replace(scored, tracked=tracked)
+        return replace(scored, tracked=self._interval.scored(low, high, values))
 
     def e_process(self) -> DistributionEProcess:
         """Return an e-process against the central intervals, and any PIT values."""
@@ -310,7 +293,7 @@ class RegressionTask(Task):
         return values
 
     def prediction_extras(self, predicted: PredictionRows) -> dict[str, Column]:
-        """Return means, distributions and tracked intervals, if predictions have them."""
+        """Return means, distributions and intervals, if predictions have them."""
         rows = predicted.rows
         extras = {"mean": rows[:, self._mean_at]} if self.distributions else {}
         if self._with_bands and predicted.bands is not None:
@@ -318,11 +301,11 @@ class RegressionTask(Task):
         return self._with_intervals(("mean", "cdf"), extras, rows)
 
     def outcome_extras(self, settled: SettledRows) -> dict[str, Column]:
-        """Return means, CRPS, tracked intervals and what these covered, if outcomes have them."""
+        """Return means, CRPS, intervals and what these covered, if outcomes have them."""
         rows, extras = settled.rows, {}
         if self.distributions:
             extras = {"mean": rows[:, self._mean_at], "crps": rows[:, -3]}
-        if not self.tracked:
+        if not self.promised:
             return extras
         low, high = self._intervals(rows)
         covered = (low <= settled.values) & (settled.values <= high)
@@ -331,8 +314,8 @@ class RegressionTask(Task):
     def _with_intervals(
         self, before: Sequence[str], extras: dict[str, Column], rows: Floats
     ) -> dict[str, Column]:
-        """Add tracked intervals to the last fields of outputs, after the fields `before`."""
-        if not self.tracked:
+        """Add intervals to the last fields of outputs, after the fields `before`."""
+        if not self.promised:
             return extras
         low, high = self._intervals(rows)
         absent = dict.fromkeys(before, np.full(len(rows), None))
