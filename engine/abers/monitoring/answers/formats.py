@@ -158,15 +158,16 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def down(value: float, places: int) -> str:
-    """Return what a number is at least, so rounded towards 0.
+    """Return what a number is at least, so rounded towards 0, but to no 0 that it is not.
 
     Examples
     --------
-    >>> down(3.79, 1), down(0.04, 1)
-    ('3.7', '0.04')
+    >>> down(3.79, 1), down(0.04, 1), down(0.079, 1)
+    ('3.7', '0.04', '0.07')
     """
-    rounded = math.floor(value * 10**places) / 10**places
-    return number(rounded or value, places)
+    while not (rounded := math.floor(value * 10**places) / 10**places) and places < _MOST_DECIMALS:
+        places += 1
+    return number(rounded, places) if rounded else number(value, 1)
 
 
 def up(value: float, places: int) -> str:
