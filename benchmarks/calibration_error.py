@@ -73,7 +73,7 @@ STREAMS = (
 class Run(NamedTuple):
     """What a run found: truth, plain error, and both ranges at each of `SHOWN`, and its misses."""
 
-    shown: list[tuple[float, float, float, float, float, float]]
+    shown: list[list[float]]
     missed: bool
     missed_at: int
 
@@ -121,7 +121,7 @@ def run(stream: Stream, seed: int) -> Run:
         if end in SHOWN:
             plain = np.abs(bins[:, 1] - bins[:, 2]).sum()
             found = (error, plain, low, high, *_union(bins))
-            shown.append(tuple(float(one) / end for one in found))
+            shown.append([float(one) / end for one in found])
     return Run(shown, missed > 0, missed)
 
 
