@@ -30,7 +30,7 @@ __all__ = ["STREAMS", "Run", "main", "measured", "page", "run"]
 
 PAGE = Path("docs/evidence/calibration_error.md")
 ALPHA, BINS = 0.05, 10
-LABELS, GROWTH = 20_000, 100  # looks are at each label up to this number, then at each per cent
+LABELS, GROWTH = 20_000, 100  # reads are at each label up to this number, then at each per cent
 SHOWN = (1_000, 3_000, 20_000)
 SQUARES = 90.0  # in a bin, where the ranges of the union are tightest
 ROUNDS = 9
@@ -78,13 +78,13 @@ class Run(NamedTuple):
     missed_at: int
 
 
-def _looks() -> list[int]:
+def _reads() -> list[int]:
     """Return the numbers of labels at which a range is read."""
-    looks, at = [], 1
+    reads, at = [], 1
     while at < LABELS:
-        looks.append(at)
+        reads.append(at)
         at += max(1, at // GROWTH)
-    return sorted({*looks, *SHOWN, LABELS})
+    return sorted({*reads, *SHOWN, LABELS})
 
 
 def _union(bins: Floats) -> tuple[float, float]:
@@ -110,7 +110,7 @@ def run(stream: Stream, seed: int) -> Run:
     terms = np.stack([np.ones(LABELS), y, p, (y - p) ** 2, truth - p])
     sums = np.zeros((BINS, 5))
     shown, missed, begin = [], 0, 0
-    for end in _looks():
+    for end in _reads():
         for bin_ in range(BINS):
             sums[bin_] += terms[:, begin:end][:, at[begin:end] == bin_].sum(axis=1)
         begin = end
@@ -187,9 +187,9 @@ Forecasts are drawn from Beta(2, 5), rare ones from Beta(2, 123).
 
 ## Runs that missed
 
-A run has {LABELS:,} labels. It missed if the truth was outside the range at any of {len(_looks())}
-looks: at each label up to {GROWTH}, then when the labels have grown by 1 %. The guarantee allows
-5 % of the runs.
+A run has {LABELS:,} labels. Its range is read {len(_reads())} times: after each label up to
+{GROWTH}, then when the labels have grown by 1 %. It missed if the truth was outside the range at
+any read. The guarantee allows 5 % of the runs.
 
 {table(["stream", "runs", "missed", "share", "standard error"], missed)}
 ## Time

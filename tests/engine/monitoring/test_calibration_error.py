@@ -187,7 +187,7 @@ def test_ends_are_possible_errors(bins: Floats, alpha: float) -> None:
 def test_probabilities_are_not_below_0() -> None:
     """Where forecasts add up to little, so does the error on the side of true probabilities of 0.
 
-    No label 1 came where three were forecast, so the true number is at most three too low.
+    Forecasts add up to three, so the sum of true probabilities is at most three below.
     """
     rare = np.array([[1_000.0, 0.0, 3.0, 0.01], [0.0, 0.0, 0.0, 0.0]])
     budget = math.log(2.0) - mixture(0.0, 0.01)
@@ -282,7 +282,7 @@ def test_sentences_are_cautious(low: float, high: float, said: str) -> None:
 
 
 def misses(odds: float, runs: int, n: int, alpha: float) -> int:
-    """Return how many runs had the truth outside their range at any of many looks."""
+    """Return how many runs had the truth outside their range at any of many reads."""
     found = 0
     for seed in range(runs):
         rng = np.random.default_rng([seed, 7])
@@ -304,7 +304,7 @@ def misses(odds: float, runs: int, n: int, alpha: float) -> int:
 @pytest.mark.simulation
 @pytest.mark.parametrize("odds", [1.0, 1.5])
 def test_few_runs_ever_miss(odds: float) -> None:
-    """The truth is ever outside, at any look, in at most a share alpha of the runs."""
+    """The truth is ever outside, at any read, in at most a share alpha of the runs."""
     assert misses(odds, 200, 2_000, 0.2) <= 0.2 * 200
 
 
