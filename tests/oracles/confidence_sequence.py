@@ -4,36 +4,13 @@ from __future__ import annotations
 
 import math
 
-from tests.oracles.elementary import exponential, logarithm
+from tests.oracles.elementary import logarithm
+from tests.oracles.incomplete_gamma import LN2, log_front, log_lower_gamma
 
-__all__ = ["ConfidenceSequence", "log_gamma", "stirling"]
+__all__ = ["ConfidenceSequence"]
 
-_HALF_LOG_2_PI = float.fromhex("0x1.d67f1c864beb5p-1")
-_LN2 = float.fromhex("0x1.62e42fefa39efp-1")
-_SERIES = [1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156]
-_FAR = 10.0  # from here on the series is as precise as a double
-_PRECISION = 1e-13  # relative, of the continued fraction
-_TINY = 1e-300  # in place of a denominator of 0
-_LEAST = -700.0  # logarithm of what is as good as 0
 _ROOT = 1e-10  # relative precision of a boundary
 _SHAPES = 2.0**-300, 2.0**300  # so that nothing overflows
-
-
-def stirling(a: float) -> float:
-    """Return what log gamma(a) exceeds (a - 1/2) log a - a + log(2 pi) / 2 by, for a > 0."""
-    before = 0.0
-    while a < _FAR:
-        before += (a + 0.5) * (logarithm(a + 1.0) - logarithm(a)) - 1.0
-        a += 1.0
-    inverse, total = 1.0 / a, 0.0
-    for coefficient in reversed(_SERIES):
-        total = total * (inverse * inverse) + coefficient
-    return before + inverse * total
-
-
-def log_gamma(a: float) -> float:
-    """Return the logarithm of the gamma function of a positive number."""
-    return (a - 0.5) * logarithm(a) - a + _HALF_LOG_2_PI + stirling(a)
 
 
 class ConfidenceSequence:
@@ -44,12 +21,12 @@ class ConfidenceSequence:
         log = -2.0 * logarithm(alpha)
         shape = tightest / (scale * scale) / (log + logarithm(1.0 + log))
         self._scale, self._shape = scale, min(max(shape, _SHAPES[0]), _SHAPES[1])
-        self._constant = _front(self._shape, 0.0) - _log_p(self._shape, 0.0)
+        self._constant = log_front(self._shape, 0.0) - log_lower_gamma(self._shape, 0.0)
 
     def log_mixture(self, deviation: float, squares: float) -> float:
         """Return the natural logarithm of the mixture."""
         s, shape = deviation / self._scale, self._shape_of(squares)
-        return self._constant - _front(shape, s) + _log_p(shape, s)
+        return self._constant - log_front(shape, s) + log_lower_gamma(shape, s)
 
     def reaches(self, deviation: float, squares: float, alpha: float) -> bool:
         """Return whether a deviation reaches the boundary."""
@@ -60,10 +37,10 @@ class ConfidenceSequence:
         if deviation <= 0.0 or deviation * deviation < 2.0 * squares * threshold:
             return False
         s, shape = deviation / self._scale, self._shape_of(squares)
-        most = self._constant - _front(shape, s)
+        most = self._constant - log_front(shape, s)
         if most < threshold:
             return False
-        return most - _LN2 >= threshold or most + _log_p(shape, s) >= threshold
+        return most - LN2 >= threshold or most + log_lower_gamma(shape, s) >= threshold
 
     def boundary(self, squares: float, alpha: float) -> float:
         """Return the deviation at which the mixture reaches 1/alpha."""
@@ -96,28 +73,3 @@ class ConfidenceSequence:
 
     def _shape_of(self, squares: float) -> float:
         return squares / (self._scale * self._scale) + self._shape
-
-
-def _front(a: float, s: float) -> float:
-    """Return log(x^a exp(-x) / gamma(a)) for x = a + s."""
-    rest = 0.5 * logarithm(a) - _HALF_LOG_2_PI
-    return a * logarithm((a + s) / a) - s + rest - stirling(a)
-
-
-def _log_p(a: float, s: float) -> float:
-    """Return log P(a, a + s), the regularised lower incomplete gamma function."""
-    log_front = _front(a, s)
-    if log_front < _LEAST:
-        return 0.0
-    b = s + 1.0
-    c, d = 1.0 / _TINY, 1.0 / b
-    fraction, n, factor = d, 0.0, 0.0
-    while abs(factor - 1.0) > _PRECISION:
-        n += 1.0
-        term = n * (a - n)
-        b += 2.0
-        d = 1.0 / (term * d + b or _TINY)
-        c = b + term / c or _TINY
-        factor = c * d
-        fraction *= factor
-    return logarithm(1.0 - fraction * exponential(log_front))

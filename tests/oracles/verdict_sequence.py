@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from tests.oracles.confidence_sequence import log_gamma
 from tests.oracles.elementary import exponential
 from tests.oracles.findings import WHOLE, Finding, are_inside, find, margin
 from tests.oracles.group_sums import GroupSums
+from tests.oracles.incomplete_gamma import log_gamma
 from tests.oracles.level_sums import LevelSums
 
 if TYPE_CHECKING:

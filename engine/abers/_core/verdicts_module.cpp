@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -12,8 +13,10 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "calibration_error.hpp"
 #include "columns_module.hpp"
 #include "confidence_sequence.hpp"
 #include "findings.hpp"
@@ -83,6 +86,18 @@ Found find_groups(const ReadRows& table, double alpha) {
   }
   const Finding found = find(groups, alpha);
   return {static_cast<std::size_t>(found.status), found.group, found.inside};
+}
+
+// Rows of labels, ones, forecasts and squares.
+std::pair<double, double> error_ends(const ReadRows& table, double alpha) {
+  require(table.shape(1) == 4);
+  std::vector<ForecastGroup> bins;
+  for (std::size_t i = 0; i < table.shape(0); ++i) {
+    const double* const at = table.data() + i * 4;
+    bins.push_back({at[0], at[1], at[2], at[3], 0.0, 0.0});
+  }
+  const ErrorEnds found = calibration_error(bins, alpha);
+  return {found.low, found.high};
 }
 
 // What both kinds of sums have.
@@ -183,6 +198,7 @@ nb::class_<VerdictSequence<Sums>> bind_sequence(nb::module_& m, const char* name
 
 void bind_verdicts(nb::module_& m) {
   m.def("find_groups", &find_groups, "groups"_a, "alpha"_a);
+  m.def("calibration_error", &error_ends, "bins"_a, "alpha"_a);
   m.def("margin", &margin, "squares"_a, "group"_a, "alpha"_a);
   m.def("verdict_level", &verdict_level, "alpha"_a, "blocks"_a, "partitions"_a);
   nb::class_<ConfidenceSequence>(m, "ConfidenceSequence")

@@ -12,6 +12,7 @@ from abers.monitoring.base import (
 )
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.calibration_e_process import CalibrationEProcess
+from abers.monitoring.calibration_error import CalibrationError, CalibrationErrorSequence
 from abers.monitoring.confidence_sequence import ConfidenceSequence
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
 from abers.monitoring.coverage import BandCoverageMonitor, CoverageMonitor
@@ -69,6 +70,8 @@ __all__ = [
     "BinaryForecasts",
     "BinaryMonitor",
     "CalibrationEProcess",
+    "CalibrationError",
+    "CalibrationErrorSequence",
     "CentralInterval",
     "ClassForecasts",
     "ConfidenceSequence",

@@ -9,7 +9,7 @@ from abers.monitoring.measures import Measure, Number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from abers.monitoring.answers import Answer, Answers, Period, Row
+    from abers.monitoring.answers import Answer, Answers, CalibrationError, Period, Row
 
 __all__ = ["ANSWERS", "STATES", "answer_numbers"]
 
@@ -32,6 +32,16 @@ _POINTS = (
     ("low", Measure("now_gap_low_ratio", "", "ratio", "Lower end of the range of the gap.")),
     ("high", Measure("now_gap_high_ratio", "", "ratio", "Upper end of the range of the gap.")),
 )
+_ERRORS = (
+    (
+        "low",
+        Measure("calibration_error_low_ratio", "", "ratio", "Calibration error at least."),
+    ),
+    (
+        "high",
+        Measure("calibration_error_high_ratio", "", "ratio", "Calibration error at most."),
+    ),
+)
 _SAVED = (
     ("number", Measure("loss_saved_ratio", "", "ratio", "Loss saved by calibration, of all.")),
     ("low", Measure("loss_saved_low_ratio", "", "ratio", "Lower end of its range.")),
@@ -39,11 +49,12 @@ _SAVED = (
 )
 _PER_CENT = 100.0
 
-ANSWERS = (_STATE, _LABELS, _WRONG, *(one for _, one in (*_SHARES, *_POINTS, *_SAVED)))
+ANSWERS = (_STATE, _LABELS, _WRONG, *(one for _, one in (*_SHARES, *_POINTS, *_ERRORS, *_SAVED)))
 """Numbers of the answers. What is not known, such as a gap before the first label, is left out.
 
 The state of each question is a set: 1 for the state that it has, and 0 for all others. Groups are
-the main rows: "all", "lower" and "upper", and of numbers "level-0.9".
+the main rows: "all", "lower" and "upper", and of numbers "level-0.9". The range of the calibration
+error is that of the latest labels, and of all after the warm-up: as "now" and "whole".
 """
 
 
@@ -66,6 +77,9 @@ def answer_numbers(answers: Answers) -> Iterator[Number]:
         yield Number(_LABELS, answers.now.labels)
         yield Number(_WRONG, answers.wrong_by)
         yield from _of_now(answers.now)
+        yield from _errors("now", answers.now)
+    if answers.whole is not None:
+        yield from _errors("whole", answers.whole)
     if "pays" in answers:
         pays = answers["pays"]
         yield from _known(_SAVED, pays, _PER_CENT, "", {})
@@ -79,14 +93,21 @@ def _of_now(now: Period) -> Iterator[Number]:
             yield from _known(_POINTS, row, _PER_CENT, name, labels)
 
 
+def _errors(name: str, period: Period) -> Iterator[Number]:
+    """Yield the range of the calibration error of each view that has it."""
+    for view, found in period.views.items():
+        if found.error is not None:
+            yield from _known(_ERRORS, found.error, 1.0, view, {"period": name})
+
+
 def _known(
     measures: tuple[tuple[str, Measure], ...],
-    found: Row | Answer,
+    found: Row | Answer | CalibrationError,
     unit: float,
     view: str,
     labels: dict[str, str],
 ) -> Iterator[Number]:
-    """Yield the fields of a row or an answer that are known, divided by a unit."""
+    """Yield the fields that are known, divided by a unit."""
     for name, measure in measures:
         value = getattr(found, name)
         if value is not None:

@@ -16,6 +16,7 @@ from abers.pages.blocks import (
     SectionBlock,
 )
 from abers.pages.class_table import class_section
+from abers.pages.error_block import error_text
 from abers.pages.interval_tables import interval_sections, latest_section
 from abers.pages.method_blocks import method_fold, outside_notes
 from abers.pages.model_findings import QUESTIONS, ModelDetails, ModelFindings
@@ -126,6 +127,7 @@ def _findings(found: ModelFindings) -> tuple[Block, ...]:
     if now is None or whole is None:
         return (*alarm_fold(found),)
     return (
+        *error_text(found),
         *class_section(found),
         *over_time_section(found),
         *alarm_text(found),

@@ -36,7 +36,7 @@ _SCORES = (
     _Score("miscalibration", "– calibration part", "what perfect recalibration would still save"),
     _Score("discrimination", "– sorting part", "what telling cases apart gains; higher is better"),
     _Score("uncertainty", "– chance part", "what no forecast can remove"),
-    _Score("ece", "ECE, ten bins", "mean gap over ten bins; it depends on the bins"),
+    _Score("ece", "ECE, ten bins", "mean gap over ten bins; chance makes it too large"),
     _Score("accuracy", "accuracy", "share of labels that are the first choice; higher is better"),
     _Score("crps", "CRPS", "mean distance of distribution and label; lower is better"),
     _Score("pinball", "pinball loss", "mean loss of the quantiles; lower is better"),

@@ -67,7 +67,20 @@ def _words(found: ModelFindings, now: Period) -> dict[str, str]:
         "Yes, Partly, No": f"The first that applies. No: a main row is {fewer} or {more}. Yes: all "
         f"main rows are right, and no row is {fewer} or {more}. Partly: some row leans or is off. "
         "Undecided: else. " + _main_rows(now.views[found.served]),
+        **_error(found, now),
         "now": _now(found, now),
+    }
+
+
+def _error(found: ModelFindings, now: Period) -> dict[str, str]:
+    """Return what the calibration error is, where there is one."""
+    if now.views[found.served].error is None:
+        return {}
+    return {
+        "calibration error": "The mean distance of promised and true share over the groups by "
+        f"tenth, with 95{formats.NO_BREAK}% however often you look. Plain ECE, in the scores, has "
+        f"what {found.came} in place of the true share: chance makes it too large. Gaps that "
+        "cancel within a tenth do not count, so the error without groups may be larger."
     }
 
 

@@ -57,7 +57,7 @@ def test_samples_are_made_once_while_nothing_comes() -> None:
                 one.labels.get("view", ""),
                 *(
                     one.labels[name]
-                    for name in ("question", "state", "group")
+                    for name in ("question", "state", "group", "period")
                     if name in one.labels
                 ),
                 one.value,

@@ -41,9 +41,15 @@ def test_each_number_is_that_of_the_answers(kind: str) -> None:
     for name, value in (("", pays.number), ("_low", pays.low), ("_high", pays.high)):
         known = found.pop((f"loss_saved{name}_ratio", ""), None)
         assert known == (None if value is None else pytest.approx(value / 100.0))
-    if answers.now is None:
+    if answers.now is None or answers.whole is None:
         assert not found
         return
+    for period, part in (("now", answers.now), ("whole", answers.whole)):
+        for view, rows in part.views.items():
+            for end in ("low", "high"):
+                value = found.pop((f"calibration_error_{end}_ratio", view, period), None)
+                assert value == (None if rows.error is None else getattr(rows.error, end))
+            assert (rows.error is None) == (kind == "numbers")
     assert found.pop(("now_labels", "")) == answers.now.labels
     assert found.pop(("now_wrong_labels", "")) == answers.wrong_by
     for view, rows in answers.now.views.items():

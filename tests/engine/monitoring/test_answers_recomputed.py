@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.engine.monitoring import answers_recomputed as anew
+from tests.oracles.calibration_error import calibration_error
 
 from abers.stream import Events, Label, Observation, Processor, Settings
 
@@ -130,6 +131,23 @@ def check_view(  # noqa: PLR0913 - what a view is made of
         assert row.promised == pytest.approx(part.promised / part.labels)
         assert row.came == pytest.approx(part.came / part.labels)
         assert row.status == status(part)
+    if share == 1.0:
+        check_error(view.error, p, y, tenths)
+    else:
+        assert view.error is None
+
+
+def check_error(error: Any, p: Any, y: Any, tenths: list[tuple[float, float]]) -> None:  # noqa: ANN401
+    """Compare the calibration error over the tenths with that of their sums."""
+    bins = []
+    for a, b in tenths:
+        rows = (p >= a) & ((p < b) | (b == 1.0))
+        squares = ((y - p)[rows] ** 2).sum()
+        bins.append([float(one) for one in (rows.sum(), y[rows].sum(), p[rows].sum(), squares)])
+    ends = calibration_error(bins, anew.LEVEL)
+    assert [error.low, error.high] == pytest.approx([one / len(p) for one in ends], abs=1e-12)
+    assert error.plain == pytest.approx(sum(abs(one[1] - one[2]) for one in bins) / len(p))
+    assert error.labels == len(p)
 
 
 def status(part: anew.Part) -> str:

@@ -23,6 +23,7 @@ from abers.pages.blocks import (
     Mark,
     Picture,
     TableBlock,
+    TextBlock,
     plain,
     record,
     walk,
@@ -209,6 +210,37 @@ def test_scores_are_their_record() -> None:
         assert table[name][:2] == [fixed(found[one][key], 4) for one in ("raw", "calibrated")]
     parts = [found["raw"][one] for one in ("miscalibration", "discrimination", "uncertainty")]
     assert parts[0] - parts[1] + parts[2] == pytest.approx(found["raw"]["brier"], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["two", "three", "as-it-is", "numbers"])
+def test_the_calibration_error_is_a_sentence(name: str) -> None:
+    """Ranges of both views are those of the record, rounded to the cautious side; none of numbers.
+
+    The whole stream has a sentence of its own if it has more labels than now.
+    """
+    document = document_of(name)
+    periods = record(document)["period"]
+    texts = [one for one in walk(document.blocks) if isinstance(one, TextBlock)]
+    said = [one for one in texts if one.key == "calibration-error"]
+    if name == "numbers":
+        assert not said
+        return
+    now, *whole = plain(said[0].words).removesuffix(".").split(". Whole stream: ")
+    assert bool(whole) == (periods["now"]["labels"] < periods["whole"]["labels"])
+    of = " of the first choice" if name == "three" else ""
+    assert now.startswith(f"The calibration error{of} is ")
+    for words_of, period in zip((now, *whole), ("now", "whole"), strict=False):
+        views = periods[period]["views"]
+        assert len(re.findall("between|at most", words_of)) == len(views)
+        for view, found in views.items():
+            low, high = (100.0 * found["error"][one] for one in ("low", "high"))
+            parts = words_of.split(", and ")
+            part = next(one for one in parts if f"({view})" in one or len(views) == 1)
+            numbers = [float(one) for one in re.findall(r"[\d.]+", part)]
+            assert numbers[-1] >= high
+            assert numbers[-1] - high <= (1.0 if high - low >= 10.0 else 0.1) + 1e-9
+            assert len(numbers) == 1 + (low > 0.0)
+            assert low <= 0.0 or numbers[0] <= low
 
 
 @pytest.mark.parametrize("name", TESTED)

@@ -6,6 +6,7 @@ came or expired. All are functions of sums that the core keeps.
 
 from abers.monitoring.answers.answer import Answer, saved_range
 from abers.monitoring.answers.answers import Answers, answers_of
+from abers.monitoring.answers.calibration_error import CalibrationError
 from abers.monitoring.answers.intervals import labels_of_a_mark, main_level
 from abers.monitoring.answers.pays import Saved
 from abers.monitoring.answers.period import ClassViews, Dot, Errors, Period, Point
@@ -15,6 +16,7 @@ from abers.monitoring.answers.sums import Sums
 __all__ = [
     "Answer",
     "Answers",
+    "CalibrationError",
     "ClassViews",
     "Dot",
     "Errors",

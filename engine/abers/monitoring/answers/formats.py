@@ -29,10 +29,12 @@ __all__ = [
     "significant",
     "span",
     "to_one",
+    "up",
 ]
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 _MINUS, _DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
+_DUST = 1e-9  # of a place, by which products may be off
 _WIDE = 10.0  # points: a range so wide leaves no decimals
 _MINUTE = 60_000  # milliseconds
 _MOST_DECIMALS = 12
@@ -156,15 +158,27 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def down(value: float, places: int) -> str:
-    """Return what a number is at least, so rounded towards 0.
+    """Return what a number is at least, so rounded towards 0, but to no 0 that it is not.
 
     Examples
     --------
-    >>> down(3.79, 1), down(0.04, 1)
-    ('3.7', '0.04')
+    >>> down(3.79, 1), down(0.04, 1), down(0.079, 1)
+    ('3.7', '0.04', '0.07')
     """
-    rounded = math.floor(value * 10**places) / 10**places
-    return number(rounded or value, places)
+    while not (rounded := math.floor(value * 10**places) / 10**places) and places < _MOST_DECIMALS:
+        places += 1
+    return number(rounded, places) if rounded else number(value, 1)
+
+
+def up(value: float, places: int) -> str:
+    """Return what a number is at most, so rounded away from 0.
+
+    Examples
+    --------
+    >>> up(3.71, 1), up(0.04, 1), up(2.0, 1)
+    ('3.8', '0.1', '2.0')
+    """
+    return number(math.ceil(value * 10**places - _DUST) / 10**places, places)
 
 
 def to_one(logarithm: float) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from abers.backends import core
+from abers.monitoring.answers.calibration_error import calibration_error
 from abers.monitoring.answers.intervals import intervals_of
 from abers.monitoring.answers.pays import saved_of
 from abers.monitoring.answers.rows import ALPHA, view_of
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from abers.monitoring.answers.pays import Saved
     from abers.monitoring.answers.rows import Row, View
-    from abers.monitoring.answers.sums import Sums
+    from abers.monitoring.answers.sums import Sums, ViewGroups
 
 __all__ = ["ClassViews", "Dot", "Errors", "Period", "Point", "now_of", "points_of", "whole_of"]
 
@@ -160,20 +161,27 @@ def _period(many: Sequence[Sums], periods: Sequence[Any]) -> Period | None:
         view = intervals_of(first.parts, levels, counts.labels, first.tolerance)
         return Period(**known, views={"calibrated": view}, errors=_errors(errors, counts.labels))
     of_parts = [*zip(*(one[2] for one in sums), strict=True)]
-    views = _views(of_parts[0], first.views, ALPHA)
+    main = _groups(of_parts[0], first.views)
+    views = {view: _main_view(groups) for view, groups in main.items()}
+    of_class = ALPHA / len(first.parts) if first.parts else ALPHA
     classes = [
-        ClassViews(name, _views(part, first.views, ALPHA / len(first.parts)))
+        ClassViews(
+            name,
+            {view: view_of(of, of_class) for view, of in _groups(part, first.views).items()},
+        )
         for name, part in zip(first.parts, of_parts[1:], strict=True)
     ]
     losses = saved_of(losses_of([one[3] for one in sums]), counts.labels)
     return Period(**known, views=views, losses=losses, classes=classes)
 
 
-def _views(parts: Sequence[Any], views: Sequence[str], alpha: float) -> dict[str, View]:
-    """Return the rows of each view; in sums are both, equal if there is one."""
-    return {
-        view: view_of(groups_of([one[_PLACES[view]] for one in parts]), alpha) for view in views
-    }
+def _groups(parts: Sequence[Any], views: Sequence[str]) -> dict[str, ViewGroups]:
+    """Return the groups of each view; in sums are both, equal if there is one."""
+    return {view: groups_of([one[_PLACES[view]] for one in parts]) for view in views}
+
+
+def _main_view(groups: ViewGroups) -> View:
+    return view_of(groups, ALPHA, calibration_error(groups.tenths, ALPHA))
 
 
 def _errors(sums: Sequence[Any], labels: int) -> Errors:

@@ -13,6 +13,7 @@ from abers.monitoring.answers import formats
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers.monitoring.answers.calibration_error import CalibrationError
     from abers.monitoring.answers.sums import ViewGroups
 
 __all__ = [
@@ -122,10 +123,19 @@ class View(Struct, frozen=True):
         different ones.
     rows
         All, the halves, and the tenths that have labels.
+    error
+        Calibration error over the tenths, with its range; None of numbers and of a class.
+
+    Notes
+    -----
+    The range of the calibration error has a level of its own: the probability that it ever misses
+    the truth is at most 5 %, for each window of "now" and for the whole stream, whenever it is
+    read.
     """
 
     cut: float | None
     rows: list[Row]
+    error: CalibrationError | None = None
 
     @property
     def main(self) -> list[Row]:
@@ -206,8 +216,10 @@ def _status(
     return f"leans {more}" if low > 0.0 else UNDECIDED
 
 
-def view_of(groups: ViewGroups, alpha: float = ALPHA) -> View:
-    """Return the rows of a view: all, halves and tenths."""
+def view_of(
+    groups: ViewGroups, alpha: float = ALPHA, error: CalibrationError | None = None
+) -> View:
+    """Return the rows of a view, all, halves and tenths, and its calibration error."""
     lower, upper = groups.halves
     whole = [one + other for one, other in zip(lower, upper, strict=True)]
     below, above = "lower half", "upper half"
@@ -226,7 +238,7 @@ def view_of(groups: ViewGroups, alpha: float = ALPHA) -> View:
         for first, end, sums in zip(groups.first, ends, groups.tenths, strict=True):
             if sums[0]:
                 rows.append(row_of(_tenth(first, end), sums, alpha, words))
-    return View(groups.cut, rows)
+    return View(groups.cut, rows, error)
 
 
 def _tenth(first: int, end: int) -> tuple[str, str, bool]:
