@@ -31,6 +31,7 @@ class _Reference(ModuleType):
         super().__init__("abers.reference")
         sets = import_module("abers.reference")
         self.CalibrationSet, self.PredictiveSet = sets.CalibrationSet, sets.PredictiveSet
+        self.MeanSet = sets.MeanSet
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what only the native core has."""

@@ -21,6 +21,7 @@ from abers.batch.taxonomies import (
     PredictedClass,
     ScoreBins,
 )
+from abers.batch.unbounded_ivar import UnboundedIVAR, UnboundedMean, UnboundedMeans
 from abers.batch.venn import Taxonomy, VennPrediction, VennPredictor
 
 __all__ = [
@@ -41,6 +42,9 @@ __all__ = [
     "SimplifiedVennAbers",
     "Taxonomy",
     "TransductiveVennAbers",
+    "UnboundedIVAR",
+    "UnboundedMean",
+    "UnboundedMeans",
     "VennPrediction",
     "VennPredictor",
     "cvap",

@@ -1,10 +1,11 @@
-"""The definitions of the sets behind `VennAbers` and `IVAPR`, in plain Python.
+"""The definitions of the sets behind `VennAbers`, `IVAPR` and `UnboundedIVAR`, in plain Python.
 
 This is what runs without a compiler. A change of their behaviour starts here; tests compare the
 native core with it bit for bit.
 """
 
 from abers.reference.calibration_set import CalibrationSet
+from abers.reference.mean_set import MeanSet
 from abers.reference.predictive_set import PredictiveSet
 
-__all__ = ["CalibrationSet", "PredictiveSet"]
+__all__ = ["CalibrationSet", "MeanSet", "PredictiveSet"]
