@@ -20,7 +20,8 @@ class Capabilities:
         The kind of prediction: "binary", "multiclass" or "regression".
     score
         A "number", a "probability", one number for each of several "folds", or for each of several
-        "classes", "class probabilities", or ascending "quantiles".
+        "classes", "class probabilities", ascending "quantiles", or a prediction and 0 or 1 for
+        each of several "segments".
     answer
         One "probability" of label 1, an "interval" of two, a "protected" probability with an
         interval, intervals by "folds" or "classes", a
@@ -44,7 +45,13 @@ class Capabilities:
 
     task: Literal["binary", "multiclass", "regression"]
     score: Literal[
-        "number", "probability", "folds", "classes", "class probabilities", "quantiles"
+        "number",
+        "probability",
+        "folds",
+        "classes",
+        "class probabilities",
+        "quantiles",
+        "segments",
     ] = "number"
     answer: Literal[
         "probability", "interval", "protected", "folds", "classes", "distribution", "mean"

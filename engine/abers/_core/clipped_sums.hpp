@@ -44,7 +44,7 @@ class ClippedSums {
 
   ClippedSums() { build({}, 0, 0); }
 
-  // Starts anew from any labels, and a range that has them clipped.
+  // Starts anew from labels in the order of their scores, and a range to clip them to.
   void build(const std::vector<LabelledScore>& labels, std::int64_t low, std::int64_t high) {
     low_ = low;
     high_ = high;
@@ -52,8 +52,6 @@ class ClippedSums {
     std::vector<SumGroup> groups;
     groups.reserve(labels.size());
     for (const auto& [label, score] : labels) groups.push_back({score, 1, clipped(label) - base_});
-    std::sort(groups.begin(), groups.end(),
-              [](const SumGroup& a, const SumGroup& b) { return a.score < b.score; });
     std::size_t kept = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {  // pools ties
       if (i > 0 && groups[i].score == groups[kept - 1].score) {

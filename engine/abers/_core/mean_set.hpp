@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include "check.hpp"
 #include "clipped_sums.hpp"
 #include "forgetting.hpp"
+#include "groups.hpp"
 #include "step.hpp"
 #include "table_cache.hpp"
 
@@ -125,7 +127,7 @@ class MeanSet {
       all.push_back({*units, scores[i]});
     }
     if (!takes(most, count)) return false;
-    add_all(std::move(all));
+    add_all(all);
     return true;
   }
 
@@ -162,7 +164,7 @@ class MeanSet {
       std::vector<LabelledScore> all;
       all.reserve(observations.size());
       for (const Labelled& o : observations) all.push_back(o.item());
-      add_all(std::move(all));
+      add_all(all);
     }
     late_ = late;
     return size_ == static_cast<std::int64_t>(observations.size());
@@ -277,7 +279,9 @@ class MeanSet {
     tables_.change(1);
     order_.insert(item);
     if (order_.size() == 2 * m_) {
-      build(order_.items());
+      std::vector<LabelledScore> all = order_.items();
+      sort(all, [](const LabelledScore& each) { return each.score; });
+      build(all);
     } else if (order_.size() > 2 * m_) {
       change(lows_, low_range(), item, 1);
       change(highs_, high_range(), item, 1);
@@ -306,17 +310,35 @@ class MeanSet {
     sums.move(order_, range.low, range.high);
   }
 
-  void add_all(std::vector<LabelledScore> all) {
-    tables_.change(all.size());
-    size_ += static_cast<std::int64_t>(all.size());
-    const std::vector<LabelledScore> before = order_.items();
-    all.insert(all.end(), before.begin(), before.end());
-    std::sort(all.begin(), all.end());
-    order_.build(all);
+  // Adds labels in any order, by sorting all: by their scores, and then by themselves.
+  void add_all(const std::vector<LabelledScore>& more) {
+    tables_.change(more.size());
+    size_ += static_cast<std::int64_t>(more.size());
+    std::vector<LabelledScore> all = order_.items();
+    all.insert(all.end(), more.begin(), more.end());
+    sort(all, [](const LabelledScore& item) { return item.score; });
+    std::vector<LabelledScore> by_label = all;
+    sort(by_label, [](const LabelledScore& item) { return static_cast<double>(item.label); });
+    order_.build(by_label);
     if (order_.size() >= 2 * m_) build(all);
     checked();
   }
 
+  // Ties keep their order. The key of an item is one of its two parts.
+  template <class Key>
+  static void sort(std::vector<LabelledScore>& items, const Key& key) {
+    std::vector<Group> keyed;
+    keyed.reserve(items.size());
+    for (const LabelledScore& item : items) {
+      keyed.push_back({key(item), item.label, std::bit_cast<std::int64_t>(item.score)});
+    }
+    sort_by_score(keyed);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      items[i] = {keyed[i].negatives, std::bit_cast<double>(keyed[i].positives)};
+    }
+  }
+
+  // From all labels, in the order of their scores.
   void build(const std::vector<LabelledScore>& labels) {
     lows_.build(labels, low_range().low, low_range().high);
     highs_.build(labels, high_range().low, high_range().high);

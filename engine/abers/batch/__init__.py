@@ -12,6 +12,7 @@ from abers.batch.cvap import cvap
 from abers.batch.gp_beta import GPBeta
 from abers.batch.ivar import IVAR, MeanInterval, MeanIntervals
 from abers.batch.mondrian import Mondrian
+from abers.batch.multicalibration import VennMulticalibration
 from abers.batch.quantile_calibration import QuantileCalibration
 from abers.batch.scorers import Scorer
 from abers.batch.taxonomies import (
@@ -45,6 +46,7 @@ __all__ = [
     "UnboundedIVAR",
     "UnboundedMean",
     "UnboundedMeans",
+    "VennMulticalibration",
     "VennPrediction",
     "VennPredictor",
     "cvap",

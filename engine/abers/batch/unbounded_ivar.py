@@ -15,6 +15,7 @@ from abers import validation
 from abers.arrays import packed, parsed
 from abers.backends import core
 from abers.base import Capabilities
+from abers.calibration import plain_calls
 from abers.exceptions import InputError, LabelError, ParameterError
 from abers.forgetting import Forgetting
 from abers.regression.bounded_labels import BoundedCalibrator
@@ -127,9 +128,9 @@ class UnboundedIVAR(BoundedCalibrator[float, UnboundedMean, UnboundedMeans]):
     >>> from abers.batch import UnboundedIVAR
     >>> calibrator = UnboundedIVAR()
     >>> calibrator.learn_many([1.0, 2.0, 3.0, 4.0], [1.5, 0.5, 4.0, 3.0])
-    >>> low, high, *_ = calibrator.predict_one(3.0)
-    >>> low, high, calibrator.predict_one(3.0).merged
-    (2.0, 3.6666666666666665, 3.3636363636363638)
+    >>> found = calibrator.predict_one(3.0)
+    >>> round(found.low, 3), round(found.merged, 3), round(found.high, 3)
+    (1.75, 2.154, 3.667)
     """
 
     capabilities = Capabilities(
@@ -167,6 +168,33 @@ class UnboundedIVAR(BoundedCalibrator[float, UnboundedMean, UnboundedMeans]):
 
     def _options(self) -> list[str]:
         return [f"m={self.m}", f"resolution={self.resolution!r}", *super()._options()]
+
+    # The core answers plain calls, as those of `abers.VennAbers`.
+
+    @plain_calls.predicts(UnboundedMean)
+    def predict_one(
+        self,
+        score: float,
+        time: float | None = None,
+        weight: float = 1.0,
+        *,
+        number: float | None = None,
+    ) -> UnboundedMean:
+        """Predict for one score, as all calibrators do: `abers.base.Calibrator.predict_one`."""
+        return super().predict_one(score, time, weight, number=number)
+
+    @plain_calls.learns
+    def learn_one(
+        self,
+        score: float,
+        label: float,
+        *,
+        weight: float = 1.0,
+        time: float | None = None,
+        number: float | None = None,
+    ) -> None:
+        """Learn one observation, as all calibrators do: `abers.base.Calibrator.learn_one`."""
+        super().learn_one(score, label, weight=weight, time=time, number=number)
 
     def _predict(self, score: float, weight: int, time: float, number: int) -> UnboundedMean:
         return UnboundedMean(*self._held.predict(score, time))
