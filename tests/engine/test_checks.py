@@ -14,7 +14,7 @@ import pytest
 import abers
 from abers import VennAbers, registry
 from abers.base import Calibrator, Capabilities
-from abers.batch import IVAR
+from abers.batch import IVAR, UnboundedIVAR, VennMulticalibration
 from abers.checks import CHECKS, check_calibrator
 from abers.exceptions import ParameterError, WeightError
 from abers.regression import IVAPR
@@ -40,6 +40,8 @@ MADE: dict[str, Callable[..., Any]] = {
     "regression-protected": partial(FOUND["regression", "protected"], (0.0, 1.0)),
     "ivapr-grid": partial(IVAPR, grid=[0.25, 0.5, 0.75]),
     "ivar": partial(IVAR, 0.0, 1.0),
+    "unbounded-ivar": UnboundedIVAR,
+    "multicalibration": partial(VennMulticalibration, 0.0, 1.0, 3),
 }
 WITHOUT_CORE = ("binary-beta", "binary-platt")
 """Calibrators whose map is fitted by NumPy alone: slowly, and alike on every build."""

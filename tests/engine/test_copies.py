@@ -250,6 +250,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "UncalibratedClasses": lambda: UncalibratedClasses(["a", "b", "c"]),
     "ProtectedIVAPR": lambda: regression.ProtectedIVAPR((0.0, 1.0)),
     "IVAR": lambda: calibrator(batch.IVAR, y_min=0.0, y_max=1.0),
+    "VennMulticalibration": lambda: batch.VennMulticalibration(0.0, 1.0, segments=2),
     "ConfigError": lambda: abers.ConfigError(["one", "two"]),
 }
 
