@@ -144,10 +144,8 @@ def covered(kind: str, k: int, runs: int = 4_000) -> list[object]:
         gaps.append(clipped[-1] - fit[-1])
         values.append(fit[-1])
         widths.append(found.width)
-    parts = []
-    order = np.argsort(values)
-    for third in np.array_split(np.array(gaps)[order], 3):
-        parts.append(f"{third.mean():+.3f} ± {third.std() / np.sqrt(len(third)):.3f}")
+    thirds = np.array_split(np.array(gaps)[np.argsort(values)], 3)
+    parts = [f"{one.mean():+.3f} ± {one.std() / np.sqrt(len(one)):.3f}" for one in thirds]
     share, most = changed / runs, 2 / (k + 1)
     return [f"{kind}, {k}", f"{inside / runs:.3f}", *parts, f"{share:.4f} / {most:.4f}",
             f"{np.median(widths):.2f}"]  # fmt: skip
@@ -240,15 +238,15 @@ by a model of the nine others, and the means of all ten are averaged. RMSE, a me
 
 A bag of k labels and a query from the same distribution, {runs} times: score uniform on [0, 1],
 label 4 times the score plus noise, m = 1. V is the isotonic fit of all k + 1 clipped labels Y',
-with the true one of the query. The guarantee says: V is inside always, and the mean of Y' given V is V; so
-Y' − V is 0 on average for low, middle and high V. ± is a standard error.
+with the true one of the query. The guarantee says: V is inside always, and the mean of Y' given V
+is V; so Y' − V is 0 on average for low, middle and high V. ± is a standard error.
 
 {coverage}
 
 ## Segments
 
-A model that predicts about 0.35 for all, and four segments that overlap, in each of which it is wrong by
-another amount. Label minus prediction, and label minus the fit V of `VennMulticalibration`
+A model that predicts about 0.35 for all, and four segments that overlap, in each of which it is
+wrong by another amount. Label minus prediction, and label minus the fit V of `VennMulticalibration`
 with the true label, on average in each segment over {bags} bags of 40 queries. The guarantee says
 that the second is 0 in each, at any number of labels. ± is a standard error between bags.
 
@@ -256,11 +254,11 @@ that the second is 0 in each, at any number of labels. ± is a standard error be
 """
 
 REMARKS = """\
-The seeds are those of the notebook, so the folds are the same too. Calibration helps where the model bends
-the wrong way (least squares on Friedman 2). It harms where the model is far more accurate than the labels
-spread, as gradient boosting on Friedman 2: the query may have a label as far away as any that came, so the
-interval is wide, and the merged mean leaves the model by 50 where its own error is 15. For such a model keep
-the prediction itself.
+The seeds and folds are those of the notebook. Calibration helps where the model bends the wrong way
+(least squares on Friedman 2). It harms where the model is far more accurate than the labels spread,
+as gradient boosting on Friedman 2: the query may have a label as far away as any that came, so the
+interval is wide, and the merged mean leaves the model by 50 where its own error is 15. For such a
+model keep the prediction itself.
 """
 
 

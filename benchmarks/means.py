@@ -53,15 +53,19 @@ class Turns:
     def prequential(self, **rule: int) -> float:
         """Predict and learn a stream in one call."""
         fresh = self.make(**rule)
-        return 1e6 * cpu_seconds(lambda: fresh.prequential(self.scores, self.labels)) / (
-            self.n + EVENTS
+        return (
+            1e6
+            * cpu_seconds(lambda: fresh.prequential(self.scores, self.labels))
+            / (self.n + EVENTS)
         )
 
     def learn_many(self) -> float:
         """Learn all in one call."""
         fresh = self.make()
-        return 1e6 * cpu_seconds(lambda: fresh.learn_many(self.scores, self.labels)) / (
-            self.n + EVENTS
+        return (
+            1e6
+            * cpu_seconds(lambda: fresh.learn_many(self.scores, self.labels))
+            / (self.n + EVENTS)
         )
 
     def predict_many(self) -> float:

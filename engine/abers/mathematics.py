@@ -227,7 +227,9 @@ class Mathematics(Saveable, Generic[One, Many]):
                 msg = f"{row}: {self._overflow()}"
                 raise self._refusal(msg)
             units = ONE if steps.weights is None else int(steps.weights[done])
-            what = self._not_held(steps.scores[..., done].tolist(), steps.labels[done].item(), units)
+            what = self._not_held(
+                steps.scores[..., done].tolist(), steps.labels[done].item(), units
+            )
             msg = f"{row}: {what}"
             raise NotHeldError(msg)
         return answers

@@ -9,13 +9,13 @@ import pytest
 
 from abers.batch import (
     IVAR,
-    UnboundedIVAR,
     BetaCDF,
     GPBeta,
     Mondrian,
     QuantileCalibration,
     SimplifiedVennAbers,
     TransductiveVennAbers,
+    UnboundedIVAR,
     cvap,
 )
 from abers.calibration import (

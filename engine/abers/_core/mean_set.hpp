@@ -88,14 +88,20 @@ class MeanSet {
     const auto make = [&] { return lows_.table(highs_); };
     const bool is_vacuous = order_.size() < 2 * m_;
     const Table* table = is_vacuous ? nullptr : tables_.find(count, kOne, size_, make);
-    if (table) table->predict(scores, count, out, out + count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const MeanFit found = table ? fit(out[i], out[count + i]) : predict(scores[i], std::nan(""));
-      write(found, out + i, count);
+    if (!table) {
+      for (std::size_t i = 0; i < count; ++i) {
+        write(predict(scores[i], std::nan("")), out + i, count);
+      }
+      return;
     }
+    table->predict(scores, count, out, out + count);
+    const MeanFit ends = fit(0.0, 0.0);
+    std::for_each(out, out + 2 * count, [&](double& units) { units *= resolution_; });
+    std::fill_n(out + 2 * count, count, ends.lowest);
+    std::fill_n(out + 3 * count, count, ends.highest);
   }
 
-  // Writes a fit into a column of a table whose rows have `width` numbers.
+  // Writes a fit into a column of a table with `width` numbers in a row.
   static void write(const MeanFit& found, double* out, std::size_t width) {
     out[0] = found.low;
     out[width] = found.high;

@@ -77,8 +77,8 @@ class Table {
             [](const Direction<A>& fit) { return rounded_ratio(fit.dy, fit.dx); }) {}
 
   // From the points of two diagrams of the same scores, one for each end. The query's increment
-  // `least` is that of the first diagram `turned` at `slope`; low(fit) is the value of such a fit,
-  // and high(fit) that of a fit of the second.
+  // `least` is that of the first diagram `turned` at `slope`; low(fit) is the value of its fit, and
+  // high(fit) that of a fit of the second.
   template <class A, class Low, class High>
   Table(const std::vector<Point<A>>& lows, const Point<A>& least,
         const std::vector<Point<A>>& highs, const Point<A>& greatest, typename A::Sum slope,
@@ -89,9 +89,17 @@ class Table {
     for (std::size_t i = 0; i < last; ++i) scores_[i] = highs[i + 1].score;
     p0_.resize(last + 1);
     p1_.resize(last + 1);
-    fits_of_greatest<A>(highs, greatest, [&](std::size_t i, const D& fit) { p1_[i] = high(fit); });
+    D before{0, 0};  // neighbours mostly have the same fit, and a ratio takes long
+    double value = 0;
+    const auto remembered = [&](const D& fit, const auto& evaluate) {
+      if (fit.dx != before.dx || fit.dy != before.dy) value = evaluate(before = fit);
+      return value;
+    };
+    fits_of_greatest<A>(highs, greatest,
+                        [&](std::size_t i, const D& fit) { p1_[i] = remembered(fit, high); });
+    before = {0, 0};
     fits_of_greatest<A>(turned<A>(lows, slope), least,
-                        [&](std::size_t i, const D& fit) { p0_[last - i] = low(fit); });
+                        [&](std::size_t i, const D& fit) { p0_[last - i] = remembered(fit, low); });
     keep_steps();
   }
 

@@ -81,4 +81,3 @@ class SegmentSums:
             rest[k + 1 :, k + 1 :] -= np.outer(column, rest[k, k + 1 :])
             targets[k + 1 :] -= column * targets[k]
         return lower, pivots, targets
-

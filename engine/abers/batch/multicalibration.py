@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -284,7 +284,9 @@ class VennMulticalibration(Calibrator["Sequence[float]", float, MeanInterval, Me
         n = len(residuals)
         require(len(counts) == n and len(indicators) == n * segments, "columns")
         require((indicators <= 1).all() and (counts > 0).all(), "rows")
-        require((np.abs(residuals) <= MOST).all() and (residuals == np.rint(residuals)).all(), "rows")
+        require(
+            (np.abs(residuals) <= MOST).all() and (residuals == np.rint(residuals)).all(), "rows"
+        )
         total = sum(
             count * abs(int(units))
             for units, count in zip(residuals.tolist(), counts.tolist(), strict=True)

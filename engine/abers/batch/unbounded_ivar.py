@@ -256,7 +256,7 @@ def _merged(low: Floats, high: Floats, lowest: Floats, highest: Floats) -> Float
         return np.minimum(low + share * (high - low), high)
 
 
-def _count(m: Any) -> int:  # noqa: ANN401
+def _count(m: Any) -> int:
     count = validation.count(m, "m", 1)
     if count > _GREATEST_M:
         msg = f"m={shown(m)} is above {_GREATEST_M}; m is a small number of labels, such as 1"
@@ -270,6 +270,6 @@ def _resolution(resolution: float) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and number > 0.0):
-        msg = f"resolution={shown(resolution)} is not a positive, finite number; give such a one"
+        msg = f"resolution={shown(resolution)} is not a positive, finite number; 2.0**-20 is usual"
         raise ParameterError(msg)
     return number

@@ -42,9 +42,7 @@ _MOST = 1 << 60  # number of labels times the largest, in units
 class MeanSet(ObservationSet):
     """Observations with real labels; those that do not age are in the order of their labels."""
 
-    def __init__(
-        self, m: int, resolution: float, window: int = 0, max_age: float = 0.0
-    ) -> None:
+    def __init__(self, m: int, resolution: float, window: int = 0, max_age: float = 0.0) -> None:
         """Make an empty set that clips at the m-th label from either end."""
         super().__init__(window, max_age)
         self.m, self.resolution = m, resolution

@@ -291,7 +291,7 @@ class SegmentLife(RuleBasedStateMachine):
 
     @invariant()
     def counted(self) -> None:
-        """It counts what is kept."""
+        """Compare what is counted with what is kept."""
         assert len(self.calibrator) == len(self.kept)
 
 

@@ -310,7 +310,9 @@ def test_bytes_that_no_calibrator_wrote_are_refused() -> None:
     calibrator = UnboundedIVAR(resolution=1.0)
     calibrator.learn_many([1.0, 2.0], [3.0, 4.0])
     payload = calibrator.state_bytes()
-    numbers = [at for at in range(len(payload)) if payload[at : at + 8] == np.float64(3.0).tobytes()]
+    numbers = [
+        at for at in range(len(payload)) if payload[at : at + 8] == np.float64(3.0).tobytes()
+    ]
     for at, value in [
         (0, np.uint64(0)),  # m
         (8, np.float64(-1.0)),  # resolution

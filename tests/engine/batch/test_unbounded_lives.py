@@ -85,8 +85,13 @@ class MeanLife(RuleBasedStateMachine):
         before = self.calibrator.state_bytes()
         with pytest.raises(LabelError, match="coarser"):
             self.calibrator.learn_one(
-                score, 1e300, time=None if self.max_age is None else self.newest + 1.0
-                if math.isfinite(self.newest) else 0.0
+                score,
+                1e300,
+                time=None
+                if self.max_age is None
+                else self.newest + 1.0
+                if math.isfinite(self.newest)
+                else 0.0,
             )
         assert self.calibrator.state_bytes() == before
 
