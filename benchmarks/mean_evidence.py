@@ -129,7 +129,7 @@ def draws(kind: str, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     return scores, 4.0 * scores + noise
 
 
-def covered(kind: str, k: int, runs: int = 4_000) -> list[object]:
+def covered(kind: str, k: int, runs: int = 2_000) -> list[object]:
     """Simulate bags of k labels with a query each; return a row of the table."""
     rng = np.random.default_rng(k)
     gaps, values, inside, changed, widths = [], [], 0, 0, []
@@ -268,7 +268,7 @@ def page() -> str:
     head = ["", "label − prediction", "label − V", "width, median"]
     return TEXT.format(
         friedman=friedman(), coverage=coverage(), segments=table(head, rows), remarks=REMARKS,
-        runs="4,000", bags=400,
+        runs="2,000", bags=400,
     )  # fmt: skip
 
 

@@ -141,7 +141,7 @@ class VennMulticalibration(Calibrator["Sequence[float]", float, MeanInterval, Me
     # Checks
 
     def _score(self, score: object) -> list[float]:
-        table = self._scores([score])  # type: ignore[list-item]
+        table = self._scores([score])
         row: list[float] = table[:, 0].tolist()
         return row
 
@@ -149,7 +149,7 @@ class VennMulticalibration(Calibrator["Sequence[float]", float, MeanInterval, Me
         width = 1 + self._segments
         rule = f"a score is a prediction and {self._segments} indicators of segments"
         table = validation.array(scores, rule)
-        if not table.size:
+        if table.ndim and not len(table):
             return np.empty((width, 0))
         if table.ndim != 2 or table.shape[1] != width:  # noqa: PLR2004 - a row each
             msg = f"{rule}: {width} numbers, not an array of shape {table.shape[1:]}"

@@ -64,7 +64,7 @@ class MeanSet(ObservationSet):
 
     def _seen(self, time: float) -> Sequence[tuple[int, float]]:
         if not self.lifetime:
-            return self._held
+            return list(self._held)
         return sorted((int(old.label), old.score) for old in self._visible(time))
 
     # Learning and forgetting
@@ -103,7 +103,7 @@ class MeanSet(ObservationSet):
             self._held.remove((int(label), score))
 
     def _pooled(self, score: float, label: float) -> int:
-        return self._held.count((int(label), score)) * ONE
+        return int(self._held.count((int(label), score))) * ONE
 
     # Batches of steps, and saved state; arrays are filled in place
 

@@ -169,6 +169,8 @@ def test_a_score_is_a_prediction_and_indicators() -> None:
     before = calibrator.to_bytes()
     with pytest.raises(ParameterError, match="3 numbers"):
         calibrator.predict_one((0.5, 1))
+    with pytest.raises(ParameterError, match="3 numbers"):
+        calibrator.predict_one(())
     with pytest.raises(ScoreError, match=r"segment 1 is 0\.5"):
         calibrator.learn_one((0.5, 0, 0.5), 1.0)
     with pytest.raises(ScoreError, match="row 1: segment 0 is 2"):
