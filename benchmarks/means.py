@@ -21,7 +21,7 @@ from benchmarks.timing import Spread, cpu_seconds, digits, in_turns
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIZES, EVENTS, ROUNDS = (1_000, 100_000), 4_000, 7
+SIZES, EVENTS, ROUNDS = (1_000, 100_000), 4_000, 5
 
 
 class Turns:
