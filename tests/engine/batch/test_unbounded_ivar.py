@@ -96,7 +96,7 @@ def test_merged_weighs_each_end_with_its_way_to_the_label_of_the_query(
     low, high = interval(exact(pairs), query, 1)
     labels = sorted(Fraction(y) for _, y in pairs)
     below, above = low - labels[0], labels[-1] - high
-    assert (found.lowest, found.highest) == (labels[0], labels[-1])
+    assert [Fraction(found.lowest), Fraction(found.highest)] == [labels[0], labels[-1]]
     merged = (below * low + above * high) / (below + above) if below + above else (low + high) / 2
     assert found.merged == pytest.approx(float(merged), rel=1e-12, abs=1e-9)
     assert found.low <= found.merged <= found.high
