@@ -82,6 +82,9 @@ class Data:
             self.scores = base[:, np.newaxis] / 2 + steps
         elif able.score == "prediction":
             self.scores = base[:, np.newaxis] + np.array([0.0, 0.125])
+        elif able.score == "segments":
+            members = rng.integers(0, 2, (n, int(getattr(calibrator, "segments", 2))))
+            self.scores = np.column_stack([base, members])
         if able.task == "binary":
             self.labels: list[Any] = (rng.random(n) < base).astype(int).tolist()
         elif able.task == "multiclass":
@@ -101,7 +104,7 @@ class Data:
         """Return a score with a bad value in it."""
         if self.able.score == "folds":
             return [bad] * self.folds
-        if self.able.score in {"quantiles", "prediction"}:
+        if self.able.score in {"quantiles", "prediction", "segments"}:
             return [bad] * self.scores.shape[1]
         return dict.fromkeys(self.names, bad) if self.names else bad
 

@@ -2,7 +2,7 @@
 
 `ABERS_BACKEND` (``native`` or ``reference``) chooses it. Without it the native core runs, or the
 reference with a warning if the native core is missing. The reference has only the sets of
-`VennAbers` and `IVAPR`; what needs more of the core raises a `BackendError`.
+`VennAbers`, `IVAPR` and `UnboundedIVAR`; what needs more of the core raises a `BackendError`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class _Reference(ModuleType):
         sets = import_module("abers.reference")
         self.CalibrationSet, self.PredictiveSet = sets.CalibrationSet, sets.PredictiveSet
         self.isotonic_blocks = sets.isotonic_blocks
+        self.MeanSet = sets.MeanSet
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse what only the native core has."""

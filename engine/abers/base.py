@@ -17,7 +17,7 @@ import numpy as np
 from abers import validation
 from abers.arrays import EXPIRE, LEARN, ONE, PREDICT, REMOVE
 from abers.capabilities import Capabilities
-from abers.exceptions import NotHeldError, WeightError
+from abers.exceptions import NotHeldError
 from abers.mathematics import Many, Mathematics, One
 from abers.steps import NO_NUMBER, Steps, interleaved
 
@@ -152,7 +152,7 @@ class Calibrator(Mathematics[One, Many], Generic[S, L, One, Many]):
         finally:
             self._release()
         if not learned:
-            raise WeightError(self._overflow())
+            raise self._refusal(self._overflow())
 
     def remove_one(self, score: S, label: L, *, weight: float = 1.0) -> None:
         """Undo one `learn_one` with the same arguments, exactly.

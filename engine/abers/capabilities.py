@@ -20,8 +20,9 @@ class Capabilities:
         The kind of prediction: "binary", "multiclass" or "regression".
     score
         A "number", a "probability", one number for each of several "folds", or for each of several
-        "classes", "class probabilities", ascending "quantiles", or a "prediction" of the label: two
-        numbers, where the first is never above the second.
+        "classes", "class probabilities", ascending "quantiles", a "prediction" of the label: two
+        numbers, where the first is never above the second; or a prediction and 0 or 1 for each of
+        several "segments".
     answer
         One "probability" of label 1, an "interval" of two, a "protected" probability with an
         interval, intervals by "folds" or "classes", a
@@ -53,6 +54,7 @@ class Capabilities:
         "class probabilities",
         "quantiles",
         "prediction",
+        "segments",
     ] = "number"
     answer: Literal[
         "probability",

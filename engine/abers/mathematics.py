@@ -14,7 +14,14 @@ import numpy as np
 
 from abers import validation
 from abers.arrays import EXPIRE, LEARN, LIMIT, LIMIT_DECAYING, ONE, PREDICT, unmasked
-from abers.exceptions import ForgettingError, LabelError, NotHeldError, ParameterError, WeightError
+from abers.exceptions import (
+    ForgettingError,
+    InputError,
+    LabelError,
+    NotHeldError,
+    ParameterError,
+    WeightError,
+)
 from abers.forgetting import Forgetting
 from abers.saveable import Saveable
 from abers.steps import Steps
@@ -40,6 +47,7 @@ class Mathematics(Saveable, Generic[One, Many]):
     _lowest: float = -sys.float_info.max  # of a float that is a score as it is
     _highest: float = sys.float_info.max
     _width: ClassVar[int] = 1  # numbers of a prediction
+    _refusal: ClassVar[type[InputError]] = WeightError  # of a label that cannot be learned
 
     def __init__(
         self,
@@ -217,7 +225,7 @@ class Mathematics(Saveable, Generic[One, Many]):
             row = f"row {steps.row(done)}"
             if steps.kinds[done] == LEARN:
                 msg = f"{row}: {self._overflow()}"
-                raise WeightError(msg)
+                raise self._refusal(msg)
             units = ONE if steps.weights is None else int(steps.weights[done])
             score = steps.scores[..., done].tolist()
             what = self._not_held(score, steps.labels[done].item(), units)

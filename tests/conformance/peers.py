@@ -69,3 +69,17 @@ def means(scores: ArrayLike, labels: ArrayLike, queries: ArrayLike) -> Floats:
         calibrator.fit(p_cal=np.asarray(scores, float), y_cal=np.asarray(labels, float))
         found: Floats = calibrator.predict_proba(p_test=np.asarray(queries, float))[1]
     return found
+
+
+def unbounded_means(scores: ArrayLike, labels: ArrayLike, queries: ArrayLike, m: int = 1) -> Floats:
+    """Ask venn-abers for the intervals of means without bounds, a row a query.
+
+    As its own class for cross-validated regression does: each end from labels that are clipped
+    for it.
+    """
+    y = np.asarray(labels, float)
+    ordered, k = np.sort(y), len(y)
+    low = np.clip(y, ordered[m - 1], ordered[k - m - 1])
+    high = np.clip(y, ordered[m], ordered[k - m])
+    ends = [means(scores, end, queries) for end in (low, high)]
+    return np.column_stack([ends[0][:, 0], ends[1][:, 1]])

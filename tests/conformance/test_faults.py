@@ -29,10 +29,11 @@ from tests.conformance.peers import (
     ends,
     means,
     two_columns,
+    unbounded_means,
 )
 
 from abers import LabelError, OneVsOne, OneVsRest, ScoreError, VennAbers, VennInterval
-from abers.batch import IVAR
+from abers.batch import IVAR, UnboundedIVAR
 from abers.calibration import brier_merge, cross_log_merge
 from abers.regression import IVAPR
 from abers.sklearn import VennAbersCalibratedClassifier
@@ -105,6 +106,15 @@ def test_venn_abers_mean_interval_is_upside_down_with_tied_scores() -> None:
     for score in (0.4, 0.5, 0.6, 0.7, 0.8):
         low, high = calibrator.predict_one(score)
         assert low <= high
+
+
+def test_venn_abers_unbounded_mean_interval_is_upside_down_with_tied_scores() -> None:
+    """Nor has the interval without bounds, which clips the labels before."""
+    scores, labels = [0.75, 0.25, 0.75, 0.25], [1.0, 0.0, 1.0, 0.0]
+    assert unbounded_means(scores, labels, [0.25])[0] == pytest.approx((1 / 2, 1 / 3))
+    calibrator = UnboundedIVAR()
+    calibrator.learn_many(scores, labels)
+    assert calibrator.predict_one(0.25) == (0.0, 1 / 3, 0.0, 1.0)
 
 
 @EVERY_PEER

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.conformance.peers import EVERY_PEER, MAPIE, VENN_ABERS, coupled, ends, means
+from tests.conformance.peers import (
+    EVERY_PEER,
+    MAPIE,
+    VENN_ABERS,
+    coupled,
+    ends,
+    means,
+    unbounded_means,
+)
 from tests.conformance.test_suite import SUITE
 
 from abers import OneVsOne, OneVsRest, VennAbers
-from abers.batch import IVAR, cvap
+from abers.batch import IVAR, UnboundedIVAR, cvap
 from abers.calibration import cross_log_merge
 
 if TYPE_CHECKING:
@@ -118,3 +126,17 @@ def test_intervals_of_means() -> None:
     spread = float(np.ptp(labels))
     rounding = spread * 2.0**-28  # labels are multiples of 2**-30 of their range
     assert np.abs(means(scores, labels, queries) - ours).max() <= rounding
+
+
+def test_intervals_of_means_without_bounds() -> None:
+    """Without ties they are those of venn-abers, for labels of any size and any m."""
+    rng = np.random.default_rng(5)
+    for m in (1, 2, 5):
+        scores = rng.permutation(40) / 64
+        labels = 8 * scores + rng.standard_cauchy(40)
+        queries = np.concatenate([scores, scores + 1 / 128, [-1.0, 1.0]])
+        calibrator = UnboundedIVAR(m)
+        calibrator.learn_many(scores, labels)
+        low, high, *_ = calibrator.predict_many(queries)
+        ours = np.column_stack([low, high])
+        assert np.abs(unbounded_means(scores, labels, queries, m) - ours).max() <= 2.0**-20

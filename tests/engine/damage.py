@@ -25,7 +25,8 @@ __all__ = ["Path", "changed", "damaged", "damaged_blob"]
 Path = tuple[Any, ...]
 
 _MAGIC, _DIGEST = 8, 16
-_HEADERS = {b"abersVA": 41, b"abersIR": 57}  # bytes before the columns
+# Bytes before the columns.
+_HEADERS = {b"abersVA": 41, b"abersIR": 57, b"abersIU": 40, b"abersMC": 32}
 _CROSS = b"abersCV"
 _INTEGERS = (
     *(0, 1, -1, 2, -2, 255, 256, 4_096, 4_097, 10**9),

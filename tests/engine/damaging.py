@@ -25,7 +25,15 @@ from abers import (
     VennAbers,
 )
 from abers.base import Calibrator
-from abers.batch import IVAR, BetaCDF, ConformalInterval, GPBeta, SelfCalibratingInterval
+from abers.batch import (
+    IVAR,
+    BetaCDF,
+    ConformalInterval,
+    GPBeta,
+    SelfCalibratingInterval,
+    UnboundedIVAR,
+    VennMulticalibration,
+)
 from abers.batch import QuantileCalibration as Quantile
 from abers.calibration import DirectIsotonic, UncalibratedClasses
 from abers.exceptions import (
@@ -55,6 +63,11 @@ def scores_of(i: int) -> dict[str, float]:
     return {"cat": share, "dog": (1 - share) / 2, "é": (1 - share) / 2}
 
 
+def members(one: VennMulticalibration) -> Any:  # noqa: ANN401
+    """Return predictions with indicators of segments."""
+    return np.column_stack([SCORES, *[LABELS] * one.segments])
+
+
 def aged(one: Any) -> bool:  # noqa: ANN401
     """Return whether times are to be given."""
     return getattr(one, "max_age", None) is not None or getattr(one, "half_life", None) is not None
@@ -78,10 +91,12 @@ def feed(one: Any) -> None:  # noqa: ANN401
         one.learn_one(0.5)
     elif isinstance(one, GPBeta):
         one.learn_many(SCORES, SCORES + 0.5, LABELS.astype(float))
-    elif isinstance(one, IVAPR | IVAR | SelfCalibratingInterval):
+    elif isinstance(one, IVAPR | IVAR | SelfCalibratingInterval | UnboundedIVAR):
         one.learn_many(SCORES, SCORES + 0.25 * LABELS, times=times)
     elif isinstance(one, ConformalInterval):
         one.learn_many(PAIRS, SCORES + 0.25 * LABELS, times=times)
+    elif isinstance(one, VennMulticalibration):
+        one.learn_many(members(one), SCORES + 0.25 * LABELS)
     else:
         one.prequential(SCORES, LABELS, delay=3, times=times)
         one.learn_many(SCORES, LABELS, times=times)
@@ -106,10 +121,12 @@ def ask(one: Any) -> None:  # noqa: ANN401
         one.quantiles_many(SCORES, [0.1, 0.5, 0.9])
         band = one.predict_one(0.4)
         assert (np.diff(band.cdf(band.thresholds)) >= 0.0).all()
-    elif isinstance(one, IVAR | SelfCalibratingInterval):
+    elif isinstance(one, IVAR | SelfCalibratingInterval | UnboundedIVAR):
         one.predict_many(SCORES)
     elif isinstance(one, ConformalInterval):
         one.predict_many(PAIRS)
+    elif isinstance(one, VennMulticalibration):
+        one.predict_many(members(one))
     else:
         answers = np.column_stack(np.atleast_2d(one.predict_many(SCORES)))
         assert ((answers >= 0.0) & (answers <= 1.0)).all()
@@ -142,7 +159,8 @@ def remove(one: Any) -> None:  # noqa: ANN401
     elif isinstance(one, ConformalInterval):
         one.remove_one([0.0, 0.5], 0.0)
     else:
-        one.remove_one(0.0, 0.0 if isinstance(one, IVAPR | IVAR | SelfCalibratingInterval) else 0)
+        score = members(one)[0] if isinstance(one, VennMulticalibration) else 0.0
+        one.remove_one(score, 0.0 if one.capabilities.task == "regression" else 0)
 
 
 FORGETTING: dict[str, dict[str, Any]] = {
@@ -175,6 +193,13 @@ MADE: dict[str, Callable[[], Any]] = {
     "Conformal-window": lambda: ConformalInterval(0.8, "cqr", window=10),
     "SelfCalibrating": lambda: SelfCalibratingInterval(0.8),
     "IVAR-window": lambda: IVAR(0.0, 2.0, window=10),
+    **{
+        f"UnboundedIVAR-{name}": partial(UnboundedIVAR, **rule)
+        for name, rule in FORGETTING.items()
+        if "half_life" not in rule
+    },
+    "VennMulticalibration": lambda: VennMulticalibration(0.0, 2.0, 2),
+    "VennMulticalibration-window": lambda: VennMulticalibration(0.0, 2.0, 2, window=10),
     "Quantile": Quantile,
     "Quantile-window": lambda: Quantile(window=10),
     "BetaCDF": lambda: BetaCDF(window=15),

@@ -14,7 +14,13 @@ import pytest
 import abers
 from abers import VennAbers, registry
 from abers.base import Calibrator, Capabilities
-from abers.batch import IVAR, ConformalInterval, SelfCalibratingInterval
+from abers.batch import (
+    IVAR,
+    ConformalInterval,
+    SelfCalibratingInterval,
+    UnboundedIVAR,
+    VennMulticalibration,
+)
 from abers.checks import CHECKS, check_calibrator
 from abers.exceptions import ParameterError, WeightError
 from abers.regression import IVAPR
@@ -43,6 +49,8 @@ MADE: dict[str, Callable[..., Any]] = {
     "self-calibrating": partial(SelfCalibratingInterval, 0.8),
     "conformal": partial(ConformalInterval, 0.8),
     "conformal-cqr": partial(ConformalInterval, 0.8, "cqr"),
+    "unbounded-ivar": UnboundedIVAR,
+    "multicalibration": partial(VennMulticalibration, 0.0, 1.0, 3),
 }
 WITHOUT_CORE = ("binary-beta", "binary-platt")
 """Calibrators whose map is fitted by NumPy alone: slowly, and alike on every build."""

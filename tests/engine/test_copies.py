@@ -252,6 +252,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "ConformalInterval": lambda: calibrator(batch.ConformalInterval, level=0.8),
     "SelfCalibratingInterval": lambda: calibrator(batch.SelfCalibratingInterval, level=0.8),
     "IVAR": lambda: calibrator(batch.IVAR, y_min=0.0, y_max=1.0),
+    "VennMulticalibration": lambda: batch.VennMulticalibration(0.0, 1.0, segments=2),
     "ConfigError": lambda: abers.ConfigError(["one", "two"]),
 }
 

@@ -15,6 +15,7 @@ from abers.batch import (
     QuantileCalibration,
     SimplifiedVennAbers,
     TransductiveVennAbers,
+    UnboundedIVAR,
     cvap,
 )
 from abers.calibration import (
@@ -119,6 +120,8 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "IVAPR": (IVAPR, {"grid": UP}),
     "IVAR": (lambda **k: IVAR(0.0, 9.0).learn_many(**k), FIT),
     "IVAR.predict_many": (lambda **k: IVAR(0.0, 9.0).predict_many(**k), {"scores": P}),
+    "UnboundedIVAR": (lambda **k: UnboundedIVAR().learn_many(**k), FIT),
+    "UnboundedIVAR.predict_many": (lambda **k: UnboundedIVAR().predict_many(**k), {"scores": P}),
     "BetaCDF": (lambda **k: BetaCDF().learn_many(**k), {"us": P}),
     "QuantileCalibration": (
         lambda **k: QuantileCalibration().learn_many(**k),

@@ -175,13 +175,14 @@ class Bridges {
   }
 
   // Whether a bridge lies on the line below which no point can be. Increments have slopes from 0
-  // to 1: with slope 0 it does if it begins at the first point of all, with slope 1 if it ends at
-  // the last; and it is as long as that line if the edge beyond its other end has another slope.
+  // on, those of shares to 1: with slope 0 it does if it begins at the first point of all, with
+  // slope 1 if it ends at the last; and it is as long as that line if the edge beyond its other
+  // end has another slope.
   static bool is_border(const Node<A>& n) {
     constexpr float none = std::numeric_limits<float>::infinity();
     const D along = bridge(n);
     if (along.dy == 0) return n.at_u.before == -none && n.at_v.after > 0;
-    return along.dy == along.dx && n.at_v.after == none && n.at_u.before < 1;
+    return A::kShares && along.dy == along.dx && n.at_v.after == none && n.at_u.before < 1;
   }
 
   // The leftmost vertex that the line from `v` on the right touches, and the rightmost one that

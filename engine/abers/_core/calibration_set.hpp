@@ -393,7 +393,7 @@ class CalibrationSet {
   std::variant<Diagram<Counted>, Diagram<Weighted>> diagram_;
   TableCache tables_;
   Arrivals arrivals_;
-  Ages ages_;
+  Ages<Observation> ages_;
 };
 
 }  // namespace abers

@@ -45,7 +45,8 @@ class TreeCheck {
     for (std::size_t i = 0; i < bucket.size(); ++i) {
       const auto step = bucket.increment(i);
       require(step.dx > 0 || std::isinf(bucket.score(i)), "a group has no weight", state);
-      require(0 <= step.dy && step.dy <= step.dx, "label 1 outweighs its group", state);
+      require(0 <= step.dy && (!A::kShares || step.dy <= step.dx), "label 1 outweighs its group",
+              state);
       require(i == 0 || bucket.score(i - 1) < bucket.score(i), "scores ascend", state);
       all.push_back(Tree<A>::in_leaf(bucket, i, start));
     }

@@ -36,6 +36,22 @@ struct Block {
 // A score and its fitted value on the left, and on the right.
 using Neighbours = std::tuple<double, double, double, double>;
 
+// The points of a diagram: the origin, and one at the end of each group.
+template <class A>
+std::vector<Point<A>> points_of(const Tree<A>& tree) {
+  std::vector<Point<A>> points{{0, 0, 0.0}};
+  tree.for_each_leaf([&](const Leaf<A>& bucket) {
+    for (std::size_t i = 0; i < bucket.size(); ++i) {
+      if (std::isinf(bucket.score(i))) continue;  // the sentinel
+      const Direction<A> step = bucket.increment(i);
+      const Point<A>& before = points.back();
+      points.push_back({before.x + static_cast<typename A::Sum>(step.dx),
+                        before.y + static_cast<typename A::Sum>(step.dy), bucket.score(i)});
+    }
+  });
+  return points;
+}
+
 template <class A>
 class Diagram {
  public:
@@ -67,20 +83,7 @@ class Diagram {
   }
 
   // What `predict` gives for every score there is.
-  Table table(Sum zero, Sum one) const {
-    std::vector<P> points{{0, 0, 0.0}};
-    points.reserve(group_count() + 1);
-    tree_.for_each_leaf([&](const Leaf<A>& bucket) {
-      for (std::size_t i = 0; i < bucket.size(); ++i) {
-        if (std::isinf(bucket.score(i))) continue;  // the sentinel
-        const D step = bucket.increment(i);
-        const P& before = points.back();
-        points.push_back({before.x + static_cast<Sum>(step.dx),
-                          before.y + static_cast<Sum>(step.dy), bucket.score(i)});
-      }
-    });
-    return Table(std::move(points), zero, one);
-  }
+  Table table(Sum zero, Sum one) const { return Table(points_of(tree_), zero, one); }
 
   // Weight of one label at exactly this score.
   Sum held(double score, int label) const {

@@ -54,7 +54,10 @@ struct Observation {
   }
 };
 
-inline bool is_newer(const Observation& a, const Observation& b) { return a.time > b.time; }
+template <class T>
+bool is_newer(const T& a, const T& b) {
+  return a.time > b.time;
+}
 
 // The last observations in order of arrival, in a ring. Weights take memory once one is not 1.
 class Arrivals {
@@ -113,16 +116,18 @@ class Arrivals {
 
 // Observations by age. Those before the horizon of the latest query are hidden: out of the
 // diagram, but back in it when a query is for an earlier time.
+template <class T>
 class Ages {
  public:
   std::size_t size() const { return shown_.size() + hidden_.size(); }
-  const std::vector<Observation>& shown() const { return shown_; }
+  const std::vector<T>& shown() const { return shown_; }
+  const std::multiset<T>& hidden() const { return hidden_; }
 
   // Adds an observation; false if it lies before the horizon and stays hidden.
-  bool push(const Observation& observation, double horizon) {
+  bool push(const T& observation, double horizon) {
     if (observation.time >= horizon) {
       shown_.push_back(observation);
-      std::push_heap(shown_.begin(), shown_.end(), is_newer);
+      std::push_heap(shown_.begin(), shown_.end(), is_newer<T>);
       return true;
     }
     hidden_.insert(observation);
@@ -133,7 +138,7 @@ class Ages {
   template <class Hide, class Show>
   void move_horizon(double horizon, const Hide& hide, const Show& show) {
     while (!shown_.empty() && shown_.front().time < horizon) {
-      std::pop_heap(shown_.begin(), shown_.end(), is_newer);
+      std::pop_heap(shown_.begin(), shown_.end(), is_newer<T>);
       hide(shown_.back());
       hidden_.insert(shown_.back());
       shown_.pop_back();
@@ -141,7 +146,7 @@ class Ages {
     while (!hidden_.empty() && hidden_.rbegin()->time >= horizon) {
       show(*hidden_.rbegin());
       shown_.push_back(*hidden_.rbegin());
-      std::push_heap(shown_.begin(), shown_.end(), is_newer);
+      std::push_heap(shown_.begin(), shown_.end(), is_newer<T>);
       hidden_.erase(std::prev(hidden_.end()));
     }
   }
@@ -158,28 +163,28 @@ class Ages {
   // Weight of all that is older than `horizon`.
   std::int64_t weight_before(double horizon) const {
     std::int64_t sum = 0;
-    const auto add = [&](const Observation& o) { sum += o.time < horizon ? o.weight : 0; };
+    const auto add = [&](const T& o) { sum += o.time < horizon ? o.weight : 0; };
     std::for_each(shown_.begin(), shown_.end(), add);
     std::for_each(hidden_.begin(), hidden_.end(), add);
     return sum;
   }
 
-  std::vector<Observation> sorted() const {
-    std::vector<Observation> all(hidden_.begin(), hidden_.end());
+  std::vector<T> sorted() const {
+    std::vector<T> all(hidden_.begin(), hidden_.end());
     all.insert(all.end(), shown_.begin(), shown_.end());
     std::sort(all.begin(), all.end());
     return all;
   }
 
   std::size_t bytes() const {
-    return shown_.capacity() * sizeof(Observation) + hidden_.size() * (sizeof(Observation) + kNode);
+    return shown_.capacity() * sizeof(T) + hidden_.size() * (sizeof(T) + kNode);
   }
 
  private:
   static constexpr std::size_t kNode = 4 * sizeof(void*);  // of a set, besides what it holds
 
-  std::vector<Observation> shown_;  // a heap, the oldest in front
-  std::multiset<Observation> hidden_;
+  std::vector<T> shown_;  // a heap, the oldest in front
+  std::multiset<T> hidden_;
 };
 
 }  // namespace abers

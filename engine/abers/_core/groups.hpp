@@ -14,12 +14,12 @@
 namespace abers {
 
 // Radix sort: several times faster than comparing where a million observations are restored. Of few
-// groups, as of each of many models, its counts take longer than comparing.
+// groups, as of each of many models, its counts take longer than comparing. Ties keep their order.
 inline void sort_by_score(std::vector<Group>& groups) {
   constexpr std::size_t few = 512;
   if (groups.size() < few) {
-    std::sort(groups.begin(), groups.end(),
-              [](const Group& a, const Group& b) { return a.score < b.score; });
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const Group& a, const Group& b) { return a.score < b.score; });
     return;
   }
   constexpr int digit = 11;

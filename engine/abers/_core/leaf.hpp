@@ -57,7 +57,7 @@ class Leaf {
   Point<A> total() const { return point(size() - 1); }
   std::span<const Index> hull() const { return {indices(), hull_size_}; }
 
-  // Weight and weight of label 1 of one group.
+  // Weight and weight of label 1, or sum of labels, of one group.
   Direction<A> increment(std::size_t i) const {
     if (i == 0) return {static_cast<Sum>(xs()[0]), static_cast<Sum>(ys()[0])};
     return between<A>(point(i - 1), point(i));
@@ -108,7 +108,9 @@ class Leaf {
   // Whether surely none of the points [from, to) lies on or below a line, given by a point relative
   // to the start of the bucket and a slope. Rounding can only make the answer no.
   bool clear(std::size_t from, std::size_t to, double x, double y, double slope) const {
-    const double error = 1e-14 * (std::abs(x) + std::abs(y) + to_double(xs()[size_ - 1]) + 1.0);
+    const double across = std::abs(x) + to_double(xs()[size_ - 1]);
+    const double along = std::abs(y) + to_double(ys()[size_ - 1]);
+    const double error = 1e-14 * (slope * across + along + 1.0);
     const double height = y - slope * x + error;
     unsigned below = 0;  // a sum of flags, which compilers turn into vector code
     for (std::size_t i = from; i < to; ++i) {

@@ -28,6 +28,7 @@ void bind_distribution_protection(nb::module_& m);  // in distribution_protectio
 void bind_exit_timer(nb::module_& m);               // in exit_timer_module.cpp
 void bind_id_index(nb::module_& m);                 // in id_index_module.cpp
 void bind_pending_store(nb::module_& m);            // in pending_store_module.cpp
+void bind_mean(nb::module_& m);                     // in mean_module.cpp
 void bind_models(nb::module_& m);                   // in models_module.cpp
 void bind_monitoring(nb::module_& m);               // in monitoring_module.cpp
 void bind_answers(nb::module_& m);                  // in answers_module.cpp
@@ -187,6 +188,7 @@ NB_MODULE(_core, m) {
   abers::bind_exit_timer(m);
   abers::bind_id_index(m);
   abers::bind_pending_store(m);
+  abers::bind_mean(m);
   abers::bind_models(m);
   abers::bind_monitoring(m);
   abers::bind_answers(m);

@@ -1,8 +1,9 @@
-// Methods of `VennAbers` that answer plain calls here, and pass all others on to Python.
+// Methods of `VennAbers` and `UnboundedIVAR` that answer plain calls here, and pass all others on
+// to Python.
 //
 // A call is plain if it has no option, its score is a finite float, its label is an int of 0 or 1
-// or a bool, and nobody has the calibrator's lock. Everything else, so every error, is left to the
-// Python method, which alone checks and words it.
+// or a bool, or a finite float if any is a label, and nobody has the calibrator's lock. Everything
+// else, so every error, is left to the Python method, which alone checks and words it.
 //
 // The lock is not taken: a plain call keeps the interpreter lock until it has its answer, so none
 // of those who take the calibrator's can come between.
@@ -16,11 +17,12 @@
 
 #include <cmath>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <new>
-#include <utility>
 
 #include "calibration_set.hpp"
+#include "mean_set.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -31,33 +33,36 @@ namespace {
 struct PlainCalls {
   PyObject_HEAD vectorcallfunc call;
   PyObject* general;  // the method for calls that are not plain
-  PyObject* answer;   // the class of a prediction, a tuple of two
+  PyObject* answer;   // the class of a prediction, a tuple of the numbers of a set's
   PyObject* dict;     // what functools.update_wrapper sets
 };
 
 PyTypeObject* method_type;
-PyTypeObject* set_type;
+PyTypeObject* calibration_set_type;
+PyTypeObject* mean_set_type;
 PyObject* bound_type;  // of Python's bound methods
 PyObject* held_name;
 PyObject* locked_name;
 
 // The set of a calibrator if its lock is free; else none. No Python runs after the look at
 // the lock, for which it would be given up.
-CalibrationSet* free_set(PyObject* calibrator) {
-  const nb::object held = nb::steal(PyObject_GetAttr(calibrator, held_name));
+nb::object free_set(PyObject* calibrator) {
+  nb::object held = nb::steal(PyObject_GetAttr(calibrator, held_name));
   const nb::object locked = nb::steal(held ? PyObject_GetAttr(calibrator, locked_name) : nullptr);
-  if (locked && Py_TYPE(held.ptr()) == set_type) {
+  if (locked) {
     const nb::object is_locked = nb::steal(PyObject_CallNoArgs(locked.ptr()));
-    if (is_locked.is(Py_False)) return nb::inst_ptr<CalibrationSet>(held);
+    if (is_locked.is(Py_False)) return held;
   }
   PyErr_Clear();
-  return nullptr;
+  return {};
 }
 
-bool is_score(PyObject* object) {
+bool is_finite(PyObject* object) {
   return PyFloat_CheckExact(object) &&
          std::abs(PyFloat_AsDouble(object)) <= std::numeric_limits<double>::max();
 }
+
+double number_of(PyObject* object) { return PyFloat_AsDouble(object) + 0.0; }  // without -0.0
 
 // -1 for what is no plain label.
 int label_of(PyObject* object) {
@@ -67,14 +72,14 @@ int label_of(PyObject* object) {
   return label == 0 || label == 1 ? static_cast<int>(label) : -1;
 }
 
-nb::object interval(PyObject* kind, const std::pair<double, double>& ends) {
+nb::object prediction(PyObject* kind, std::initializer_list<double> numbers) {
   auto* type = reinterpret_cast<PyTypeObject*>(kind);
   const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
-  nb::object made = nb::steal(allocate(type, 2));
+  nb::object made = nb::steal(allocate(type, static_cast<Py_ssize_t>(numbers.size())));
   if (!made) throw nb::python_error();
   Py_ssize_t at = 0;
-  for (const double end : {ends.first, ends.second}) {
-    PyObject* number = PyFloat_FromDouble(end);
+  for (const double each : numbers) {
+    PyObject* number = PyFloat_FromDouble(each);
     if (!number || PyTuple_SetItem(made.ptr(), at++, number) != 0) throw nb::python_error();
   }
   return made;
@@ -82,21 +87,39 @@ nb::object interval(PyObject* kind, const std::pair<double, double>& ends) {
 
 // The answer to a plain call of `predict_one`; none for another.
 nb::object predicted(PyObject* answer, PyObject* const* arguments, Py_ssize_t count) {
-  if (count != 2 || !is_score(arguments[1])) return {};
-  CalibrationSet* set = free_set(arguments[0]);
-  if (!set) return {};
-  const double score = PyFloat_AsDouble(arguments[1]) + 0.0;  // -0.0 becomes 0.0
-  return interval(answer, set->predict(score, kOne, std::nan("")));
+  if (count != 2 || !is_finite(arguments[1])) return {};
+  const nb::object held = free_set(arguments[0]);
+  if (!held) return {};
+  const double score = number_of(arguments[1]);
+  if (Py_TYPE(held.ptr()) == calibration_set_type) {
+    const auto [p0, p1] = nb::inst_ptr<CalibrationSet>(held)->predict(score, kOne, std::nan(""));
+    return prediction(answer, {p0, p1});
+  }
+  if (Py_TYPE(held.ptr()) == mean_set_type) {
+    const MeanFit fit = nb::inst_ptr<MeanSet>(held)->predict(score, std::nan(""));
+    return prediction(answer, {fit.low, fit.high, fit.lowest, fit.highest});
+  }
+  return {};
 }
 
 // The answer to a plain call of `learn_one` that is not refused; none for another.
 nb::object learned(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-  if (count != 3 || !is_score(arguments[1])) return {};
+  if (count != 3 || !is_finite(arguments[1])) return {};
   const int label = label_of(arguments[2]);
-  CalibrationSet* set = label < 0 ? nullptr : free_set(arguments[0]);
-  if (!set || set->lifetime() > 0) return {};
-  const double score = PyFloat_AsDouble(arguments[1]) + 0.0;
-  return set->learn(score, label, kOne, std::nan("")) ? nb::none() : nb::object();
+  if (label < 0 && !is_finite(arguments[2])) return {};
+  const nb::object held = free_set(arguments[0]);
+  if (!held) return {};
+  const double score = number_of(arguments[1]);
+  bool learns = false;
+  if (Py_TYPE(held.ptr()) == calibration_set_type) {
+    auto* set = nb::inst_ptr<CalibrationSet>(held);
+    learns = label >= 0 && set->lifetime() == 0 && set->learn(score, label, kOne, std::nan(""));
+  } else if (Py_TYPE(held.ptr()) == mean_set_type) {
+    auto* set = nb::inst_ptr<MeanSet>(held);
+    const double real = label < 0 ? number_of(arguments[2]) : label;
+    learns = set->lifetime() == 0 && set->learn(score, real, std::nan(""));
+  }
+  return learns ? nb::none() : nb::object();
 }
 
 template <nb::object (*plain)(PyObject*, PyObject* const*, Py_ssize_t)>
@@ -184,7 +207,8 @@ nb::object made(vectorcallfunc call, const nb::object& general, const nb::object
 
 void bind_plain_calls(nb::module_& m) {
   method_type = make_type();
-  set_type = reinterpret_cast<PyTypeObject*>(nb::type<CalibrationSet>().ptr());
+  calibration_set_type = reinterpret_cast<PyTypeObject*>(nb::type<CalibrationSet>().ptr());
+  mean_set_type = reinterpret_cast<PyTypeObject*>(nb::type<MeanSet>().ptr());
   bound_type = nb::object(nb::module_::import_("types").attr("MethodType")).release().ptr();
   held_name = PyUnicode_InternFromString("_held");
   locked_name = PyUnicode_InternFromString("_locked");

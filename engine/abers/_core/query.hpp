@@ -69,7 +69,9 @@ class Query {
   // The two probabilities of a query that weighs so much with label 0, and with label 1.
   std::pair<double, double> predict(double score, Sum zero, Sum one) const {
     const Place at = locate(score);
-    return {probability_0(at, zero), at.has_right ? probability_1(at, one) : 1.0};
+    const D low = fit_of_least(at, {zero, 0, score});
+    const D high = fit_of_greatest(at, {one, one, score});
+    return {rounded_ratio(low.dy, low.dx), rounded_ratio(high.dy, high.dx)};
   }
 
   Place locate(double score) const {
@@ -132,6 +134,66 @@ class Query {
     return at;
   }
 
+  // The query with the greatest label of all, so that no increment is steeper than its `own`: the
+  // direction of its block. Invariant: no point after the query lies below the line from `a` to
+  // its tangent point; each round `a` moves to the point before the query farthest below that
+  // line, which makes it steeper, until none is left.
+  D fit_of_greatest(const Place& at, const P& own) const {
+    if (!at.has_right) return {own.x, own.y};
+    const D block = between<A>(at.left, at.right);
+    if (is_along(block, own)) return block;  // all labels from here on are the greatest
+    const bool zeros = block.dy == 0;        // then the last point before the query is the lowest
+    P a = zeros ? last_before(at) : at.left;
+    for (;;) {
+      const P from{a.x - own.x, a.y - own.y, 0.0};
+      P c = at.right;
+      if (!(slope_of(between<A>(from, c)) * kMargin < at.flattest_right)) {
+        c = tree_.search(tree_.root(), origin(), [&](const P& p, const P& q) {
+          return p.score < at.score || compare<A>(between<A>(p, q), between<A>(from, p)) < 0;
+        });
+      }
+      const D along = between<A>(from, c);
+      const P lower = zeros ? a : lowest_before(at, a, along);
+      if (lower.x == a.x) return along;
+      a = lower;
+    }
+  }
+
+  // The query with the least label of all: the same seen from the right, each round making the
+  // line flatter.
+  D fit_of_least(const Place& at, const P& own) const {
+    P end = last_before(at);
+    end.score = at.score;
+    P c = end;
+    bool ones = false;   // if all labels of the block are, the first point from the query on is
+    if (at.has_right) {  // the lowest
+      const D block = between<A>(at.left, at.right);
+      if (is_along(block, own)) return block;  // all labels up to here are the least
+      ones = A::kShares && block.dy == block.dx;
+      c = !ones ? at.right : at.exists ? Tree<A>::in_leaf(*at.bucket, at.index, at.start) : end;
+    }
+    for (;;) {
+      const auto to_query = [&](const P& p) {  // wide, since c.x + own.x may pass Sum
+        const D d = between<A>(p, c);
+        return D{d.dx + own.x, d.dy + own.y};
+      };
+      P a = at.left;
+      if (!(slope_of(to_query(a)) > at.steepest_left * kMargin)) {
+        a = tree_.search(tree_.root(), origin(), [&](const P& p, const P& q) {
+          return q.score < at.score && compare<A>(between<A>(p, q), to_query(p)) < 0;
+        });
+      }
+      const D along = to_query(a);
+      P lower = c;
+      if (!ones) {
+        if (!at.exists) lower_of(lower, end, along);
+        lowest_after(at, lower, along);
+      }
+      if (lower.x == c.x) return along;
+      c = lower;
+    }
+  }
+
  private:
   // The block of a query that no bridge covers: an edge of its bucket's hull.
   static void find_in_bucket(Place& at) {
@@ -144,62 +206,8 @@ class Query {
     if (k + 1 < hull.size()) at.flattest_right = bucket.slope_between(hull[k], hull[k + 1]);
   }
 
-  // The query with label 1. Invariant: no point after the query lies below the line from `a` to
-  // its tangent point; each round `a` moves to the point before the query farthest below that
-  // line, which makes it steeper, until none is left.
-  double probability_1(const Place& at, Sum weight) const {
-    const D block = between<A>(at.left, at.right);
-    if (block.dy == block.dx) return 1.0;  // all labels from here on are 1
-    const bool zeros = block.dy == 0;      // then the last point before the query is the lowest
-    P a = zeros ? last_before(at) : at.left;
-    for (;;) {
-      const P from{a.x - weight, a.y - weight, 0.0};
-      P c = at.right;
-      if (!(slope_of(between<A>(from, c)) * kMargin < at.flattest_right)) {
-        c = tree_.search(tree_.root(), origin(), [&](const P& p, const P& q) {
-          return p.score < at.score || compare<A>(between<A>(p, q), between<A>(from, p)) < 0;
-        });
-      }
-      const D along = between<A>(from, c);
-      const P lower = zeros ? a : lowest_before(at, a, along);
-      if (lower.x == a.x) return rounded_ratio(along.dy, along.dx);
-      a = lower;
-    }
-  }
-
-  // The query with label 0: the same seen from the right, each round making the line flatter.
-  double probability_0(const Place& at, Sum weight) const {
-    P own = last_before(at);
-    own.score = at.score;
-    P c = own;
-    bool ones = false;   // if all labels of the block are, the first point from the query on is
-    if (at.has_right) {  // the lowest
-      const D block = between<A>(at.left, at.right);
-      if (block.dy == 0) return 0.0;  // no label up to here is 1
-      ones = block.dy == block.dx;
-      c = !ones ? at.right : at.exists ? Tree<A>::in_leaf(*at.bucket, at.index, at.start) : own;
-    }
-    for (;;) {
-      const auto to_query = [&](const P& p) {  // wide, since c.x + weight may pass Sum
-        const D d = between<A>(p, c);
-        return D{d.dx + weight, d.dy};
-      };
-      P a = at.left;
-      if (!(slope_of(to_query(a)) > at.steepest_left * kMargin)) {
-        a = tree_.search(tree_.root(), origin(), [&](const P& p, const P& q) {
-          return q.score < at.score && compare<A>(between<A>(p, q), to_query(p)) < 0;
-        });
-      }
-      const D along = to_query(a);
-      P lower = c;
-      if (!ones) {
-        if (!at.exists) lower_of(lower, own, along);
-        lowest_after(at, lower, along);
-      }
-      if (lower.x == c.x) return rounded_ratio(along.dy, along.dx);
-      c = lower;
-    }
-  }
+  // Whether a direction is that of a query's own increment.
+  static bool is_along(const D& d, const P& own) { return d.dy * own.x == d.dx * own.y; }
 
   static double slope_of(const D& d) {
     return static_cast<double>(d.dy) / static_cast<double>(d.dx);
@@ -277,7 +285,10 @@ class Query {
         static_cast<double>(vertex.y - best.y) - slope * static_cast<double>(vertex.x - best.x);
     const double left = (slope - before) * static_cast<double>(vertex.x - begin);
     const double right = (after - slope) * static_cast<double>(end - vertex.x);
-    const double error = 1e-14 * static_cast<double>(tree_.weight());
+    const double across = static_cast<double>(end - begin);
+    const double error =
+        1e-14 * (std::abs(static_cast<double>(vertex.y - best.y)) +
+                 slope * (std::abs(static_cast<double>(vertex.x - best.x)) + across));
     return height + std::min(std::min(0.0, left), right) > error;
   }
 

@@ -19,16 +19,16 @@
 
 namespace abers {
 
-// Calls emit(i, d) with the direction d of the fit of a query with label 1 between the points i
-// and i + 1, for each of them; points[0] is the origin, and weight above 0.
+// Calls emit(i, d) with the direction d of the fit of a query with label 1, or the greatest of all,
+// between the points i and i + 1, for each of them; points[0] is the origin, and the query's own
+// increment no flatter than any other.
 //
 // The points up to the query are moved back by the query's own increment. Invariant: the line from
 // `a`, one of these, through the point c > i (or the last) has no other of them, and no point from
 // i on, below it. The next moved point lies below or becomes nothing; below, it is the new `a`,
 // and as it lies below the line that all later points are above, the new c is not before the old.
 template <class A, class Emit>
-void fits_of_label_1(const std::vector<Point<A>>& points, typename A::Sum weight,
-                     const Emit& emit) {
+void fits_of_greatest(const std::vector<Point<A>>& points, const Point<A>& own, const Emit& emit) {
   const std::size_t last = points.size() - 1;
   std::vector<std::size_t> next(points.size(), last);  // the vertex after i of the hull from i on
   for (std::size_t i = last; i-- > 0;) {
@@ -42,7 +42,7 @@ void fits_of_label_1(const std::vector<Point<A>>& points, typename A::Sum weight
   Point<A> a{};
   std::size_t c = 0;
   for (std::size_t i = 0; i <= last; ++i) {
-    const Point<A> moved{points[i].x - weight, points[i].y - weight, points[i].score};
+    const Point<A> moved{points[i].x - own.x, points[i].y - own.y, points[i].score};
     if (i == 0 || compare<A>(between<A>(a, moved), between<A>(a, points[c])) < 0) {
       a = moved;
       c = std::max(c, i);
@@ -55,27 +55,51 @@ void fits_of_label_1(const std::vector<Point<A>>& points, typename A::Sum weight
   }
 }
 
+// The points of the same diagram with the scores in the opposite order, and y counted down from a
+// slope: what is the least label here is the greatest there.
+template <class A>
+std::vector<Point<A>> turned(std::vector<Point<A>> points, typename A::Sum slope) {
+  const Point<A> end = points.back();
+  for (auto& p : points) p = {end.x - p.x, slope * (end.x - p.x) - (end.y - p.y), p.score};
+  std::reverse(points.begin(), points.end());
+  return points;
+}
+
 // Holds doubles alone: it does not depend on how weights are counted.
 class Table {
  public:
   // From the points of a diagram, the origin first, each with the score of the group it ends.
   template <class A>
-  Table(std::vector<Point<A>> points, typename A::Sum zero, typename A::Sum one) {
+  Table(const std::vector<Point<A>>& points, typename A::Sum zero, typename A::Sum one)
+      : Table(
+            points, {zero, zero, 0.0}, points, {one, one, 0.0}, 1,
+            [](const Direction<A>& fit) { return rounded_ratio(fit.dx - fit.dy, fit.dx); },
+            [](const Direction<A>& fit) { return rounded_ratio(fit.dy, fit.dx); }) {}
+
+  // From the points of two diagrams of the same scores, one for each end. The query's increment
+  // `least` is that of the first diagram `turned` at `slope`; low(fit) is the value of its fit, and
+  // high(fit) that of a fit of the second.
+  template <class A, class Low, class High>
+  Table(const std::vector<Point<A>>& lows, const Point<A>& least,
+        const std::vector<Point<A>>& highs, const Point<A>& greatest, typename A::Sum slope,
+        const Low& low, const High& high) {
     using D = Direction<A>;
-    const std::size_t last = points.size() - 1;
+    const std::size_t last = highs.size() - 1;
     scores_.resize(last);
-    for (std::size_t i = 0; i < last; ++i) scores_[i] = points[i + 1].score;
+    for (std::size_t i = 0; i < last; ++i) scores_[i] = highs[i + 1].score;
     p0_.resize(last + 1);
     p1_.resize(last + 1);
-    fits_of_label_1<A>(
-        points, one, [&](std::size_t i, const D& fit) { p1_[i] = rounded_ratio(fit.dy, fit.dx); });
-    // Label 0 is label 1 where the scores are in the opposite order and the labels swapped.
-    const Point<A> end = points.back();
-    for (auto& p : points) p = {end.x - p.x, (end.x - p.x) - (end.y - p.y), p.score};
-    std::reverse(points.begin(), points.end());
-    fits_of_label_1<A>(points, zero, [&](std::size_t i, const D& fit) {
-      p0_[last - i] = rounded_ratio(fit.dx - fit.dy, fit.dx);
-    });
+    D before{0, 0};  // neighbours mostly have the same fit, and a ratio takes long
+    double value = 0;
+    const auto remembered = [&](const D& fit, const auto& evaluate) {
+      if (fit.dx != before.dx || fit.dy != before.dy) value = evaluate(before = fit);
+      return value;
+    };
+    fits_of_greatest<A>(highs, greatest,
+                        [&](std::size_t i, const D& fit) { p1_[i] = remembered(fit, high); });
+    before = {0, 0};
+    fits_of_greatest<A>(turned<A>(lows, slope), least,
+                        [&](std::size_t i, const D& fit) { p0_[last - i] = remembered(fit, low); });
     keep_steps();
   }
 

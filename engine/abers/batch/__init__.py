@@ -14,6 +14,7 @@ from abers.batch.cvap import cvap
 from abers.batch.gp_beta import GPBeta
 from abers.batch.ivar import IVAR, MeanInterval, MeanIntervals
 from abers.batch.mondrian import Mondrian
+from abers.batch.multicalibration import VennMulticalibration
 from abers.batch.quantile_calibration import QuantileCalibration
 from abers.batch.scorers import Scorer
 from abers.batch.self_calibrating_interval import (
@@ -28,6 +29,7 @@ from abers.batch.taxonomies import (
     PredictedClass,
     ScoreBins,
 )
+from abers.batch.unbounded_ivar import UnboundedIVAR, UnboundedMean, UnboundedMeans
 from abers.batch.venn import Taxonomy, VennPrediction, VennPredictor
 
 __all__ = [
@@ -52,6 +54,10 @@ __all__ = [
     "SimplifiedVennAbers",
     "Taxonomy",
     "TransductiveVennAbers",
+    "UnboundedIVAR",
+    "UnboundedMean",
+    "UnboundedMeans",
+    "VennMulticalibration",
     "VennPrediction",
     "VennPredictor",
     "cvap",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abers.arrays import Bytes, Floats, Integers
     from abers.steps import Steps
 
-__all__ = ["IVAR", "MeanInterval", "MeanIntervals"]
+__all__ = ["IVAR", "MeanInterval", "MeanIntervals", "checked_bounds"]
 
 _BOUNDS_STRUCT = struct.Struct("<dd")
 
@@ -134,7 +134,7 @@ class IVAR(BoundedCalibrator[float, MeanInterval, MeanIntervals]):
         half_life: float | None = None,
     ) -> None:
         super().__init__(window, max_age, half_life)
-        self._ends = _bounds(y_min, y_max)
+        self._ends = checked_bounds(y_min, y_max)
         parts = None if self.window is None else 2 * self.window
         self._held = sets.empty(Forgetting(parts, self.max_age, self.half_life))
 
@@ -234,10 +234,11 @@ class IVAR(BoundedCalibrator[float, MeanInterval, MeanIntervals]):
         rule = Forgetting.of(held)
         window = None if rule.window is None else rule.window // 2
         self._forget_by(Forgetting(window, rule.max_age, rule.half_life))
-        self._ends, self._held = _bounds(*_BOUNDS_STRUCT.unpack(bounds)), held
+        self._ends, self._held = checked_bounds(*_BOUNDS_STRUCT.unpack(bounds)), held
 
 
-def _bounds(y_min: float, y_max: float) -> tuple[float, float]:
+def checked_bounds(y_min: float, y_max: float) -> tuple[float, float]:
+    """Check the bounds of a label."""
     try:
         lo, hi = float(y_min), float(y_max)
     except (TypeError, ValueError, OverflowError):

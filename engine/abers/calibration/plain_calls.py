@@ -1,4 +1,4 @@
-"""Methods of `VennAbers` that the native core answers by itself where a call is plain.
+"""Methods of `VennAbers` and `UnboundedIVAR` that the native core answers where a call is plain.
 
 A plain call has no option, and nothing is wrong with it. All others go on to the method that is
 decorated, which alone checks its arguments and words its errors. On the reference it takes all.
@@ -20,7 +20,7 @@ _Method = TypeVar("_Method", bound="Callable[..., object]")
 
 
 def predicts(answer: type) -> Callable[[_Method], _Method]:
-    """Return a decorator of a `predict_one` that predicts objects of a class of pairs."""
+    """Return a decorator of a `predict_one` that predicts objects of a class of numbers."""
 
     def decorated(general: _Method) -> _Method:
         if backend() != "native":

@@ -1,4 +1,4 @@
-"""The definitions of what is behind `VennAbers` and `IVAPR`, in plain Python.
+"""The definitions of what is behind `VennAbers`, `IVAPR` and `UnboundedIVAR`, in plain Python.
 
 This is what runs without a compiler. A change of their behaviour starts here; tests compare the
 native core with it bit for bit.
@@ -6,6 +6,7 @@ native core with it bit for bit.
 
 from abers.reference.calibration_set import CalibrationSet
 from abers.reference.isotonic_blocks import isotonic_blocks
+from abers.reference.mean_set import MeanSet
 from abers.reference.predictive_set import PredictiveSet
 
-__all__ = ["CalibrationSet", "PredictiveSet", "isotonic_blocks"]
+__all__ = ["CalibrationSet", "MeanSet", "PredictiveSet", "isotonic_blocks"]

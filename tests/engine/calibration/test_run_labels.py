@@ -22,7 +22,7 @@ from abers import (
     VennAbers,
 )
 from abers.arrays import EXPIRE, LEARN, PREDICT
-from abers.batch import IVAR
+from abers.batch import IVAR, UnboundedIVAR, VennMulticalibration
 from abers.calibration import DirectIsotonic, UncalibratedClasses
 from abers.regression import IVAPR, ProtectedIVAPR
 
@@ -43,6 +43,8 @@ MADE: list[tuple[Callable[[], Any], Any, dict[str, Any]]] = [
     *((kind, SCORES, {}) for kind in (BetaCalibration, ProtectedVennAbers, Uncalibrated, IVAPR)),
     (lambda: ProtectedIVAPR((1.0, 3.0)), SCORES, {}),
     (lambda: IVAR(1.0, 3.0), SCORES, {}),
+    (UnboundedIVAR, SCORES, {}),
+    (lambda: VennMulticalibration(0.0, 1.0, 1), np.round(FOLDS), {}),
     (lambda: CrossVennAbers(2), FOLDS, {"folds": [0, 0, 1, 0, 0]}),
     (lambda: ProtectedCrossVennAbers(2), FOLDS, {"folds": [0, 0, 1, 0, 0]}),
     *((lambda kind=kind: kind(NAMES), TABLE, {}) for kind in OF_CLASSES),

@@ -1,0 +1,106 @@
+"""Intervals for means: `UnboundedIVAR` next to `VennAbers`: `python -m benchmarks.means`.
+
+Both take the same scores in turns. The clock is that of the processor; a figure is µs an event.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers import VennAbers
+from abers.batch import UnboundedIVAR
+from benchmarks.machine import description
+from benchmarks.page import size, table
+from benchmarks.streams import SEED
+from benchmarks.timing import Spread, cpu_seconds, digits, in_turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZES, EVENTS, ROUNDS = (1_000, 100_000), 4_000, 5
+
+
+class Turns:
+    """One calibrator after n labels, and what is timed of it."""
+
+    def __init__(self, make: Callable[..., Any], n: int, *, binary: bool) -> None:
+        rng = np.random.default_rng(SEED)
+        self.make, self.scores = make, rng.random(n + EVENTS)
+        noise = rng.normal(size=n + EVENTS)
+        self.labels = self.scores + noise > 0.5 if binary else self.scores + noise  # noqa: PLR2004
+        self.taught, self.n = make(), n
+        self.taught.learn_many(self.scores[:n], self.labels[:n])
+        more = self.scores[n:], self.labels[n:]
+        self.singles = [*zip(*(column.tolist() for column in more), strict=True)]
+
+    def single(self) -> float:
+        """Predict and learn one by one, and take the labels back."""
+
+        def steps() -> None:
+            for score, label in self.singles:
+                self.taught.predict_one(score)
+                self.taught.learn_one(score, label)
+
+        taken = cpu_seconds(steps)
+        for score, label in self.singles:
+            self.taught.remove_one(score, label)
+        return 1e6 * taken / EVENTS
+
+    def prequential(self, **rule: int) -> float:
+        """Predict and learn a stream in one call."""
+        fresh = self.make(**rule)
+        return (
+            1e6
+            * cpu_seconds(lambda: fresh.prequential(self.scores, self.labels))
+            / (self.n + EVENTS)
+        )
+
+    def learn_many(self) -> float:
+        """Learn all in one call."""
+        fresh = self.make()
+        return (
+            1e6
+            * cpu_seconds(lambda: fresh.learn_many(self.scores, self.labels))
+            / (self.n + EVENTS)
+        )
+
+    def predict_many(self) -> float:
+        """Predict all in one call, after a label."""
+        self.taught.learn_one(self.scores[0], self.labels[0])
+        taken = cpu_seconds(lambda: self.taught.predict_many(self.scores))
+        self.taught.remove_one(self.scores[0], self.labels[0])
+        return 1e6 * taken / (self.n + EVENTS)
+
+
+CALLS: dict[str, Callable[[Turns], float]] = {
+    "predict and learn, one by one": Turns.single,
+    "`prequential`": Turns.prequential,
+    "`prequential`, window of 1,000": lambda turns: turns.prequential(window=1_000),
+    "`learn_many`": Turns.learn_many,
+    "`predict_many`": Turns.predict_many,
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    rows: list[list[object]] = []
+    for n in SIZES:
+        binary, means = (
+            Turns(make, n, binary=make is VennAbers) for make in (VennAbers, UnboundedIVAR)
+        )
+        for name, call in CALLS.items():
+            found: dict[str, Spread] = in_turns(
+                ROUNDS, {"binary": partial(call, binary), "means": partial(call, means)}
+            )
+            ratio = digits(found["means"].median / found["binary"].median)
+            rows.append([name, size(n), found["binary"], found["means"], ratio])
+    head = ["µs an event", "labels", "`VennAbers`", "`UnboundedIVAR`", "times"]
+    sys.stdout.write(f"{table(head, rows)}\n{description()}\n")
+
+
+if __name__ == "__main__":
+    main()
