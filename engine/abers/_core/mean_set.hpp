@@ -87,7 +87,7 @@ class MeanSet {
     look_at(std::nan(""));
     const auto make = [&] { return lows_.table(highs_); };
     const bool is_vacuous = order_.size() < 2 * m_;
-    const Table* table = is_vacuous ? nullptr : tables_.find(count, kOne, size_, make);
+    const Table* table = is_vacuous ? nullptr : tables_.find(count, QueryWeights{}, size_, make);
     if (!table) {
       for (std::size_t i = 0; i < count; ++i) {
         write(predict(scores[i], std::nan("")), out + i, count);

@@ -32,7 +32,7 @@ PIECES = 1_000  # of 64 KiB
 
 def status_of(models: int) -> Status:
     """Return the status of a service with that many models, which is ready."""
-    status, task = Status(60.0), Served()
+    status, task = Status(3600.0), Served()
     records = [
         Read(b'{"id": "%d", "time": 1, "model": "m%d", %s}' % (number, number, rest))
         for number in range(models)
