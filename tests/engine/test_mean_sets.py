@@ -179,5 +179,5 @@ def test_long_streams(options: tuple[int, float], seed: int) -> None:
     if not any(options):
         out = np.empty((4, 400))
         for each in pair:
-            each.run(*many[:3], None, out)
+            each.run(many[0], many[1], many[2], None, out)
         same(pair)

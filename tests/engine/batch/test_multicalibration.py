@@ -21,7 +21,6 @@ Row = tuple[float, int, int]  # prediction, and two segments
 Observation = tuple[Row, float]
 
 LO, HI = -1.0, 3.0
-CLOSE = {"rel": 1e-9, "abs": 1e-8}
 ROWS = st.tuples(
     st.integers(-8, 24).map(lambda eighths: eighths / 8.0), st.integers(0, 1), st.integers(0, 1)
 )
@@ -98,7 +97,7 @@ def test_both_ends_are_the_fits_with_both_extreme_labels(
     low, high = taught(observations).predict_one(query)
     for end, label in ((low, LO), (high, HI)):
         exact = corrected([*observations, (query, label)])[-1]
-        assert end == pytest.approx(float(exact), **CLOSE)
+        assert end == pytest.approx(float(exact), rel=1e-9, abs=1e-8)
     assert low <= high
 
 
@@ -109,7 +108,7 @@ def test_left_out_rows_sum_to_nothing_in_every_segment(observations: list[Observ
     for i, ((row, y), fit) in enumerate(zip(observations, fits, strict=True)):
         low, high = taught(observations[:i] + observations[i + 1 :]).predict_one(row)
         share = (y - LO) / (HI - LO)
-        assert low + share * (high - low) == pytest.approx(float(fit), **CLOSE)
+        assert low + share * (high - low) == pytest.approx(float(fit), rel=1e-9, abs=1e-8)
     gaps = [Fraction(y) - fit for (_, y), fit in zip(observations, fits, strict=True)]
     assert sum(gaps) == 0
     for segment in (1, 2):
@@ -228,7 +227,7 @@ def test_bytes_that_no_calibrator_wrote_are_refused() -> None:
     """A good seal over other numbers of segments, indicators or counts is no calibrator."""
     payload = taught(some(3)).state_bytes()
     header = 32
-    for at, value in [
+    forgeries: list[tuple[int, np.generic]] = [
         (0, np.float64(9.0)),  # y_min
         (16, np.uint64(0)),  # segments
         (16, np.uint64(3)),
@@ -236,7 +235,8 @@ def test_bytes_that_no_calibrator_wrote_are_refused() -> None:
         (header + 9, np.uint8(2)),  # an indicator
         (len(payload) - 8, np.uint64(0)),  # a count
         (len(payload) - 8, np.uint64(1 << 63)),
-    ]:
+    ]
+    for at, value in forgeries:
         forged = payload[:at] + value.tobytes() + payload[at + len(value.tobytes()) :]
         with pytest.raises(StateError):
             VennMulticalibration.from_bytes(seal(b"abersMC\x01", forged))
