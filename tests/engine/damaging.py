@@ -102,6 +102,13 @@ def feed(one: Any) -> None:  # noqa: ANN401
         one.learn_many(SCORES, LABELS, times=times)
 
 
+def scores_for(one: Any) -> Any:  # noqa: ANN401
+    """Return scores of the kind that a calibrator takes."""
+    if isinstance(one, VennMulticalibration):
+        return members(one)
+    return PAIRS if isinstance(one, ConformalInterval) else SCORES
+
+
 def ask(one: Any) -> None:  # noqa: ANN401
     """Ask for all that a calibrator says."""
     assert repr(one)
@@ -121,12 +128,8 @@ def ask(one: Any) -> None:  # noqa: ANN401
         one.quantiles_many(SCORES, [0.1, 0.5, 0.9])
         band = one.predict_one(0.4)
         assert (np.diff(band.cdf(band.thresholds)) >= 0.0).all()
-    elif isinstance(one, IVAR | SelfCalibratingInterval | UnboundedIVAR):
-        one.predict_many(SCORES)
-    elif isinstance(one, ConformalInterval):
-        one.predict_many(PAIRS)
-    elif isinstance(one, VennMulticalibration):
-        one.predict_many(members(one))
+    elif one.capabilities.answer in {"mean", "prediction interval"}:
+        one.predict_many(scores_for(one))
     else:
         answers = np.column_stack(np.atleast_2d(one.predict_many(SCORES)))
         assert ((answers >= 0.0) & (answers <= 1.0)).all()

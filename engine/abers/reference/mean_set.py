@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from sortedcontainers import SortedDict, SortedList
 
 from abers.arrays import LEARN, ONE, PREDICT
-from abers.reference.calibration_set import ObservationSet, covering, pool
+from abers.reference.calibration_set import ObservationSet
+from abers.reference.isotonic import covering, pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,7 +24,8 @@ from sortedcontainers import SortedDict
 
 from abers.arrays import ONE
 from abers.cdfs import reached
-from abers.reference.calibration_set import ObservationSet, covering, pool
+from abers.reference.calibration_set import ObservationSet
+from abers.reference.isotonic import covering, pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

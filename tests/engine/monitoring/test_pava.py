@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.backends import core
-from abers.reference.calibration_set import pool
+from abers.reference.isotonic import pool
 
 LARGE = 2**60  # products of two such take more than 64 bits
 

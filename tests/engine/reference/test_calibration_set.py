@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
 from abers.arrays import LEARN, ONE, PREDICT, REMOVE
-from abers.reference.calibration_set import CalibrationSet, decayed, pool
+from abers.reference.calibration_set import CalibrationSet, decayed
+from abers.reference.isotonic import pool
 
 GROUPS = st.lists(
     st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 40)).filter(any), max_size=30

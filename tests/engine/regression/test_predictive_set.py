@@ -15,7 +15,7 @@ from tests.engine.regression.oracle import RegressionOracle, naive_steps
 from abers import reference
 from abers.arrays import LEARN, ONE, PREDICT, REMOVE
 from abers.backends import core
-from abers.reference.calibration_set import pool
+from abers.reference.isotonic import pool
 
 RULES: dict[str, tuple[int, float, float]] = {
     "unlimited": (0, 0.0, 0.0),
