@@ -100,9 +100,9 @@ class _Rescaling:
         self._switch(new, partitions)
         stored = [one for one in self._earlier() if _store(one).stored()]
         names = dict.fromkeys(one.application.state_id for one in stored)
-        snapshots = [f"the snapshots of {name} in state.path" for name in names]
-        topics = [f"topic {one}" for one in unused]
-        return [*_done(self._count, partitions, new, [*snapshots, *topics])]
+        snapshots = [f"the snapshots of {', '.join(names)} in state.path"] if names else []
+        left = [*snapshots, f"the topics {', '.join(unused)}"]
+        return [*_done(self._count, partitions, new, left)]
 
     def _earlier(self) -> list[Generation]:
         """Return the generations up to the one that was in use."""
@@ -202,13 +202,13 @@ def _save(new: Generation, one: RescaledTask, ids: tuple[str, ...], partitions: 
     snapshots.remove(number, but=0)  # those of deleted topics of this name
 
 
-def _done(before: int, after: int, new: Generation, unused: Sequence[str]) -> Iterator[str]:
+def _done(before: int, after: int, new: Generation, left: Sequence[str]) -> Iterator[str]:
     """Yield what was done, and what may be deleted."""
     yield (
         f"{new.application.id} has {after:,} instead of {before:,} partitions now, in topics "
         f"{' and '.join(new.topics)}; start it with the same configuration"
     )
     yield (
-        f"not used any more are {', '.join(unused)}; delete them when each partition has saved a "
+        f"not used any more are {', and '.join(left)}; delete them when each partition has saved a "
         "snapshot"
     )
