@@ -71,6 +71,9 @@ class VennMulticalibration(Calibrator["Sequence[float]", float, MeanInterval, Me
 
     **Ends** may lie outside the bounds of the label where the model does, or nearly.
 
+    **Removal.** The calibrator keeps label minus f. So it removes any observation in the same
+    segments with the same difference.
+
     **Rounding.** Label minus f is rounded to a multiple of (y_max - y_min) 2**-30. Sums are exact,
     and an end is right to about 12 digits. What is removed or forgotten leaves no trace.
 
