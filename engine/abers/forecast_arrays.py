@@ -56,7 +56,7 @@ def column(values: ArrayLike, name: str) -> NDArray[Any]:
         column = f"; pass one column, such as {name}[:, 1]" if found.ndim > 1 else ""
         msg = f"{name} must be one-dimensional, not of shape {found.shape}{column}"
         raise ParameterError(msg)
-    return found.astype(object) if found.dtype.kind in "US" else found  # messages show texts plain
+    return found
 
 
 def same_length(found: NDArray[Any], name: str, length: int) -> None:

@@ -176,8 +176,11 @@ def _column(values: ArrayLike, check: Callable[[object], float], what: str) -> N
 
 def array(values: ArrayLike, rule: str) -> NDArray[Any]:
     """Return values as an array, or say by which rule rows of different lengths are wrong."""
+    given = unmasked(values)
     try:
-        return np.asarray(unmasked(values))
+        found = np.asarray(given)
+        # Next to a text all would be texts, and a message would show a number as one.
+        return np.asarray(given, object) if found.dtype.kind in "US" else found
     except ValueError as error:
         msg = f"{rule}; {error}"
         raise ParameterError(msg) from None

@@ -543,3 +543,13 @@ def test_columns_of_the_right_type_may_have_gaps() -> None:
     other.learn_many(scores[::-2].tolist(), labels[::2].tolist())
     assert one.state_bytes() == other.state_bytes()
     assert scores.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_a_text_among_numbers_is_the_value_that_is_named() -> None:
+    """Numbers next to it are not made texts, and a message shows it plain."""
+    for check in (validation.scores, partial(validation.reals, length=2)):
+        with pytest.raises(InputError, match=r"row 1: (score|label) 'high' is"):
+            check([0.5, "high"])
+    table = validation.array([[0.5, "high"], [0.25, 1]], "rows of two numbers")
+    assert table.tolist() == [[0.5, "high"], [0.25, 1]]
+    assert validation.array(np.array(["a"]), "texts").tolist() == ["a"]

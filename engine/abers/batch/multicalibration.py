@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import Counter, deque
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -70,6 +71,9 @@ class VennMulticalibration(Calibrator["Sequence[float]", float, MeanInterval, Me
 
     **Ends** may lie outside the bounds of the label where the model does, or nearly.
 
+    **Removal.** The calibrator keeps label minus f. So it removes any observation in the same
+    segments with the same difference.
+
     **Rounding.** Label minus f is rounded to a multiple of (y_max - y_min) 2**-30. Sums are exact,
     and an end is right to about 12 digits. What is removed or forgotten leaves no trace.
 
@@ -97,6 +101,7 @@ class VennMulticalibration(Calibrator["Sequence[float]", float, MeanInterval, Me
     )
     _magic: ClassVar[bytes] = b"abersMC\x01"
     _width: ClassVar[int] = 2
+    _lowest = math.nan  # a number is not all of a score
     _refusal: ClassVar[type[InputError]] = LabelError
 
     def __init__(
@@ -199,14 +204,14 @@ class VennMulticalibration(Calibrator["Sequence[float]", float, MeanInterval, Me
         lo, hi = self._bounds
         apart = np.isinf(leverage)
         share = np.where(apart, 0.0, leverage)
-        fitted = scores[0] + mean * ((hi - lo) * _STEP)
+        fitted = scores[0] + mean * _STEP * (hi - lo)
         low, high = ((fitted + share * end) / (1.0 + share) for end in (lo, hi))
         return np.where(apart, lo, low), np.where(apart, hi, high)
 
     def _row(self, score: Sequence[float], label: float) -> Row | None:
         """Return what is kept of an observation; None if its residual is too large for any sum."""
         lo, hi = self._bounds
-        units = (label - score[0]) / ((hi - lo) * _STEP)
+        units = (label - score[0]) / (hi - lo) / _STEP
         if not abs(units) <= MOST:
             return None
         return bytes(int(one) for one in score[1:]), round(units)
@@ -254,8 +259,9 @@ class VennMulticalibration(Calibrator["Sequence[float]", float, MeanInterval, Me
         """Return whether a step may be refused: the removal of what is not there, or a sum."""
         lo, hi = self._bounds
         learned = steps.kinds == LEARN
-        residuals = np.abs(steps.labels[learned] - steps.scores[0, learned])
-        most = self._sums.total + float(residuals.sum()) / ((hi - lo) * _STEP)
+        with np.errstate(over="ignore"):
+            residuals = np.abs(steps.labels[learned] - steps.scores[0, learned])
+            most = self._sums.total + float((residuals / (hi - lo) / _STEP).sum())
         return bool((steps.kinds == REMOVE).any()) or not most < MOST / 2
 
     def _overflow(self) -> str:

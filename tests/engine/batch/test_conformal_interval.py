@@ -206,6 +206,7 @@ def test_a_late_label_is_paired_with_its_prediction() -> None:
         ((-1e308, 1e308), "cqr", ScoreError, "not a finite number"),
         ((1.0, np.nan), "absolute", ScoreError, "score nan"),
         ((1.0, None), "absolute", ScoreError, "score None"),
+        ((1.0, "x"), "absolute", ScoreError, "row 0: score 'x'"),
         ((-1e308, 1.0), "absolute", LabelError, "further from its prediction"),
     ],
 )

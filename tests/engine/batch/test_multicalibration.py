@@ -170,6 +170,10 @@ def test_a_score_is_a_prediction_and_indicators() -> None:
         calibrator.predict_one((0.5, 1))
     with pytest.raises(ParameterError, match="3 numbers"):
         calibrator.predict_one(())
+    with pytest.raises(ParameterError, match="3 numbers"):
+        calibrator.predict_one(0.5)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="3 numbers"):
+        calibrator.learn_one(0.5, 1.0)  # type: ignore[arg-type]
     with pytest.raises(ScoreError, match=r"segment 1 is 0\.5"):
         calibrator.learn_one((0.5, 0, 0.5), 1.0)
     with pytest.raises(ScoreError, match="row 1: segment 0 is 2"):
@@ -186,6 +190,25 @@ def test_there_are_some_segments(segments: Any) -> None:  # noqa: ANN401
     """Their number is a positive whole one."""
     with pytest.raises(ParameterError, match="segments"):
         VennMulticalibration(0.0, 1.0, segments)
+
+
+def test_a_tiny_range_is_as_any_other() -> None:
+    """The ends scale with the bounds, down to numbers that have few digits."""
+    tiny = 2.0**-1050
+    rows, labels = [(0.0, 1), (0.0, 1), (0.0, 0)], [0.0, tiny, 0.0]
+    calibrator, plain = (VennMulticalibration(0.0, unit, 1) for unit in (tiny, 1.0))
+    calibrator.learn_many(rows, labels)
+    plain.learn_many(rows, np.array(labels) / tiny)
+    for query in ((0.0, 0), (0.0, 1)):
+        low, high = calibrator.predict_one(query)
+        assert (low / tiny, high / tiny) == pytest.approx(plain.predict_one(query), abs=1e-6)
+
+
+def test_a_residual_beyond_all_numbers_is_refused_without_a_warning() -> None:
+    """A batch says what is wrong, as a single label does."""
+    calibrator = VennMulticalibration(-8e307, 8e307, 1)
+    with pytest.raises(LabelError, match="near the bounds"):
+        calibrator.learn_many([(-1.7e308, 1)], [8e307])
 
 
 def test_bounds_are_in_order() -> None:
