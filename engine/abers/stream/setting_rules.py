@@ -171,6 +171,9 @@ def _label_rates(v: OptionValues) -> Iterator[Problem]:
     if len(v.label_rates) != len(ALL) or not all(LEAST <= one <= 1.0 for one in v.label_rates):
         words = f" is not two shares from {LEAST:g} to 1; write that of class 0 and that of class 1"
         yield v.problem("label_rates", v.quoted("label_rates"), words)
+    elif v.label_rates != ALL and v.unlabelled is not None:
+        words = ("does not go with ", v.ref("unlabelled", v.unlabelled))
+        yield v.problem("label_rates", *words, ", by which every label comes; remove one of them")
 
 
 def _forgetting(v: OptionValues) -> Iterator[Problem]:
