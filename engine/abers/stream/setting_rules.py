@@ -172,8 +172,9 @@ def _label_rates(v: OptionValues) -> Iterator[Problem]:
         words = f" is not two shares from {LEAST:g} to 1; write that of class 0 and that of class 1"
         yield v.problem("label_rates", v.quoted("label_rates"), words)
     elif v.label_rates != ALL and v.unlabelled is not None:
-        words = ("does not go with ", v.ref("unlabelled", v.unlabelled))
-        yield v.problem("label_rates", *words, ", by which every label comes; remove one of them")
+        assumed = v.ref("unlabelled", v.unlabelled)
+        words = ", by which every label comes; remove one of them"
+        yield v.problem("label_rates", "does not go with ", assumed, words)
 
 
 def _forgetting(v: OptionValues) -> Iterator[Problem]:
