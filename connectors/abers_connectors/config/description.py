@@ -44,7 +44,7 @@ _SCORES = {
     "probability": "raw scores are probabilities",
 }
 _PROMISES = {
-    "ivapr": "by theorem where the stream does not move",
+    "ivapr": "by theorem with a fixed model and a stream that does not move",
     "protected": "on any stream",
 }
 _OF_TOPICS = ("http.", "telemetry.", "state.shared", "state.retain")

@@ -261,9 +261,9 @@ class BandCoverageMonitor(CoverageMonitor):
     measures: ClassVar[tuple[Measure, ...]] = (_COVERAGE, _LEVEL, _WIDTH, _SCORE, _WHOLE)
     _parts: ClassVar[dict[str, str]] = {"covered": "covered", "whole": "without a limit"}
     _promise: ClassVar[str] = (
-        "By theorem, where the stream does not move: a label is inside with at least the promised "
-        "probability, at any number of labels. The interval has no limit while too few labels "
-        "bound it."
+        "By theorem, with a fixed model and a stream that does not move: a label is inside with at "
+        "least the promised probability, at any number of labels. The interval has no limit while "
+        "too few labels bound it."
     )
 
     def summary(self) -> list[Number]:

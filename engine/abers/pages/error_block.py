@@ -18,14 +18,19 @@ __all__ = ["error_text"]
 def error_text(found: ModelFindings) -> tuple[TextBlock, ...]:
     """Return between which ends the calibration error is, now and of the whole stream.
 
-    Nothing before the first label, and of numbers.
+    Nothing before the first label, and of numbers. A window that is the whole stream has the ten
+    tenths of that: its own were merged when hardly any prediction was known, perhaps into one, and
+    gaps that cancel between tenths would not count.
     """
     now, whole = found.answers.now, found.answers.whole
-    if now is None or whole is None or not (latest := _ranges(now)):
+    if now is None or whole is None:
+        return ()
+    same = now.labels == whole.labels
+    if not (latest := _ranges(whole if same else now)):
         return ()
     of = " of the first choice" if found.several else ""
     words: Words = (f"The calibration error{of} is ", *latest, ".")
-    if now.labels != whole.labels:
+    if not same:
         words = (*words, " Whole stream: ", *_ranges(whole), ".")
     return (TextBlock(key=found.key("calibration-error"), words=words),)
 

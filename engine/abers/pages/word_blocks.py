@@ -80,7 +80,7 @@ def _error(found: ModelFindings, now: Period) -> dict[str, str]:
         "calibration error": "The mean distance of promised and true share over the groups by "
         f"tenth, with 95{formats.NO_BREAK}% however often you look. Plain ECE, in the scores, has "
         f"what {found.came} in place of the true share: chance makes it too large. Gaps that "
-        "cancel within a tenth do not count, so the error without groups may be larger."
+        "cancel within a group do not count, so the error without groups may be larger."
     }
 
 

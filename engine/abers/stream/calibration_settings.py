@@ -133,9 +133,9 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
             "calibrator.coverage",
             "Share of labels that one more interval of each prediction is to cover.",
             'It is between 0 and 1, and only for a regression. With "ivapr" it is the interval of '
-            "the band, and the share is at least this by theorem, where the stream does not move; "
-            'with "protected" a bound on the coverage holds on any stream, and where labels are '
-            "late it costs some width. Default: no such interval.",
+            "the band, and the share is at least this by theorem, with a fixed model and a stream "
+            'that does not move; with "protected" a bound on the coverage holds on any stream, and '
+            "where labels are late it costs some width. Default: no such interval.",
             flag="--coverage",
             metavar="LEVEL",
             group="Calibrator",
@@ -161,7 +161,9 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
             "With [0.5, 1] one in two labels of class 0 never comes, and each of class 1 does. "
             "Predictions then are about all observations, and not about those with labels; tests, "
             "verdicts and scores compare what they say of observations with labels. It is for the "
-            'calibrator "ivap" with merged probabilities.',
+            'calibrator "ivap" with merged probabilities. Set `limits.learn_after` too, to an age '
+            "by which labels have come: otherwise labels wait for those that never come until one "
+            "expires.",
             flag="--label-rates",
             metavar="OF_0 OF_1",
             group="Calibrator",

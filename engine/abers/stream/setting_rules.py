@@ -171,6 +171,10 @@ def _label_rates(v: OptionValues) -> Iterator[Problem]:
     if len(v.label_rates) != len(ALL) or not all(LEAST <= one <= 1.0 for one in v.label_rates):
         words = f" is not two shares from {LEAST:g} to 1; write that of class 0 and that of class 1"
         yield v.problem("label_rates", v.quoted("label_rates"), words)
+    elif v.label_rates != ALL and v.unlabelled is not None:
+        assumed = v.ref("unlabelled", v.unlabelled)
+        words = ", by which every label comes; remove one of them"
+        yield v.problem("label_rates", "does not go with ", assumed, words)
 
 
 def _forgetting(v: OptionValues) -> Iterator[Problem]:

@@ -55,7 +55,7 @@ def test_replay_and_reports(path: Path, tmp_path: Path) -> None:
     assert {f"tracked_{name}" for name in NAMES} <= numbers.keys()
     assert "tracked_coverage_bound" not in numbers
     page = (tmp_path / "report.html").read_text()
-    assert "By theorem, where the stream does not move" in page
+    assert "By theorem, with a fixed model and a stream that does not move" in page
     assert "On any stream" not in page
 
 

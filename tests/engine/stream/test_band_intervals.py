@@ -182,7 +182,7 @@ def test_the_monitor_scores_them() -> None:
     assert numbers["tracked_whole"] == (n - len(finite)) / n
     assert not {"tracked_empty", "tracked_coverage_bound"} & numbers.keys()
     (words,) = [one.caption for one in monitor.figures() if one.id == "tracked-interval"]
-    assert words.startswith("By theorem, where the stream does not move: ")
+    assert words.startswith("By theorem, with a fixed model and a stream that does not move: ")
 
 
 def test_labels_as_far_apart_as_doubles_go() -> None:

@@ -78,6 +78,10 @@ def test_a_restored_stream_goes_on_with_its_rates() -> None:
         ({"label_rates": (0.5,)}, r"\(0.5,\) is not two shares from 1e-06 to 1; write that of"),
         ({"label_rates": (0.0, 1.0)}, "is not two shares"),
         ({"label_rates": "0.5"}, "is not a list of finite numbers"),
+        (
+            {"probability": "merged", "unlabelled": 0, "label_timeout": 60},
+            "does not go with unlabelled=0, by which every label comes; remove one of them",
+        ),
     ],
 )
 def test_rates_that_do_not_fit_are_refused(options: dict[str, Any], said: str) -> None:

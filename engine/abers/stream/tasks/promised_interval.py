@@ -1,8 +1,9 @@
 """The interval of `calibrator.coverage`: how it is made of quantiles, checked and scored.
 
 Its promise depends on the calibrator. That of `ivapr` is the widest interval of any CDF in the
-band, which covers by theorem where the stream does not move. That of `protected` begins as the
-central one of the mixture, and a tracker moves it, with a bound on any stream.
+band, which covers by theorem with a fixed model and a stream that does not move. That of
+`protected` begins as the central one of the mixture, and a tracker moves it, with a bound on any
+stream.
 """
 
 from __future__ import annotations
