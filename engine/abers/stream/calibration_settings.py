@@ -161,9 +161,8 @@ class CalibrationSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
             "With [0.5, 1] one in two labels of class 0 never comes, and each of class 1 does. "
             "Predictions then are about all observations, and not about those with labels; tests, "
             "verdicts and scores compare what they say of observations with labels. It is for the "
-            'calibrator "ivap" with merged probabilities. Set `limits.learn_after` too, to an age '
-            "by which labels have come: otherwise labels wait for those that never come until one "
-            "expires.",
+            'calibrator "ivap" with merged probabilities. Labels are learned when they come; if '
+            "those of one class come later, set `limits.learn_after` to an age by which all have.",
             flag="--label-rates",
             metavar="OF_0 OF_1",
             group="Calibrator",

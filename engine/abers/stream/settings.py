@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from abers import registry
+from abers.calibration.label_rates import ALL
 from abers.exceptions import ParameterError
 from abers.stream.calibration_settings import CalibrationSettings
 from abers.stream.declarations import LARGEST_TIME, count, span
@@ -91,7 +92,8 @@ class Settings(CalibrationSettings, frozen=True, kw_only=True, forbid_unknown_fi
             "How old an observation is when its label is learned, even if that came earlier.",
             "With Venn-Abers calibrators other than one-vs-one, for those who know how late labels "
             "are. By default labels are learned in the order of predictions where the "
-            "delays seen tell the label, and where a label is assumed when the wait is over.",
+            "delays seen tell the label, where a label is assumed when the wait is over, and with "
+            "`calibrator.label_rates` when they come.",
             example="30d",
         ),
     ] = None
@@ -298,6 +300,8 @@ class Settings(CalibrationSettings, frozen=True, kw_only=True, forbid_unknown_fi
         """Age of observations at which labels are learned; None if they have their own order."""
         if self.learn_after is None and self.unlabelled is not None:
             return self.label_timeout + self.allowed_lateness
+        if self.learn_after is None and self.label_rates != ALL:
+            return 0  # in the order of predictions they would wait for those that never come
         return self.learn_after
 
     @property

@@ -32,12 +32,25 @@ def labelled(count: int) -> list[Event]:
 def test_predictions_are_those_of_a_calibrator_with_rates() -> None:
     """Where each label comes before the next prediction, a stream predicts as `VennAbers` does."""
     processor, alone = Processor(Settings(**MERGED)), VennAbers(label_rates=RATES)
-    for one, label in zip(*[iter(labelled(60))] * 2, strict=True):
+    for at, (one, label) in enumerate(zip(*[iter(labelled(60))] * 2, strict=True)):
         predicted: Any = only(processor.process(one))
         interval = alone.predict_one(one.score)
-        assert (predicted.p0, predicted.p1, predicted.p) == (*interval, interval.merged)
+        if at != 1:  # one event alone sets no clock, so the first label teaches after the next
+            assert (predicted.p0, predicted.p1, predicted.p) == (*interval, interval.merged)
         processor.process(label)
         alone.learn_one(one.score, label.value)
+
+
+def test_labels_that_never_come_hold_nothing_back() -> None:
+    """Labels teach when they come, although half of those of class 0 are missing."""
+    processor = Processor(Settings(**MERGED))
+    came = 0
+    for at in range(300):
+        predicted: Any = only(processor.process(obs(str(at), at, 0.5)))
+        assert predicted.n_labels == came
+        if at >= 10 and at % 4:  # of four labels two are 1, and one of two labels 0 never comes
+            processor.process(lab(str(at - 10), at, int(at % 4 > 1)))
+            came += 1
 
 
 def test_scores_are_of_observations_with_labels() -> None:
