@@ -260,9 +260,10 @@ def test_a_routed_application(broker: Broker, topics: Make) -> None:
     given = {"partitions": 4, "route_by": "model", "labels": topics("labels", 3)}
     assert check(created(broker, **given), {}) == []
     config = created(broker, **given, routed=topics("routed", 3, retention_ms="1000"))
-    found = check(config, {})
-    assert fatal(found) == {"kafka.routed"}
-    only(found, "retention.ms=1000", "--add-config", "retention.ms=-1", "max.message.bytes=")
+    first, *rest = check(config, {})
+    only([first], "4 partitions are wanted", "has 3, as before", "--partitions 4")
+    assert (first.fatal, fatal(rest)) == (False, {"kafka.routed"})
+    only(rest, "retention.ms=1000", "--add-config", "retention.ms=-1", "max.message.bytes=")
     with pytest.raises(ConfigError, match=r"kafka\.routed"):
         require_durable(config, {})
 
