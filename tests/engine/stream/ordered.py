@@ -35,8 +35,9 @@ def merged(settings: Settings) -> OrderedCalibrator:
     if s.calibrator == "cvap":
         folds = CrossVennAbers(s.folds, **rule)
         return OrderedCalibrator(folds, most=s.max_bytes // LABEL_BYTES["cvap"])
-    one = VennAbers(**rule, label_rates=s.label_rates)
-    return OrderedCalibrator(one, most=s.max_bytes // LABEL_BYTES["ivap"])
+    return OrderedCalibrator(
+        VennAbers(s.window, s.max_age, s.half_life), most=s.max_bytes // LABEL_BYTES["ivap"]
+    )
 
 
 class OrderedCalibrators:

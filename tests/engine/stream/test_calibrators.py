@@ -31,8 +31,7 @@ pytestmark = pytest.mark.native
 
 RULES: list[dict[str, Any]] = [{}, {"window": 5}, {"max_age": 40}, {"half_life": 25}]
 OPTIONS: list[dict[str, Any]] = [
-    *({**rule, "probability": one} for rule in RULES for one in ("merged", "protected")),
-    *({**rule, "probability": "merged", "label_rates": (0.5, 1.0)} for rule in RULES),
+    {**rule, "probability": one} for rule in RULES for one in ("merged", "protected")
 ]
 HALF = float(1 << 27)  # of the most that fades
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.engine.stream.replies import lab, obs, only
 
-from abers import ParameterError, VennAbers
+from abers import ParameterError, VennAbers, VennInterval
 from abers.exceptions import SettingsError
 from abers.stream import Events, Processor, Settings
 
@@ -39,6 +39,30 @@ def test_predictions_are_those_of_a_calibrator_with_rates() -> None:
             assert (predicted.p0, predicted.p1, predicted.p) == (*interval, interval.merged)
         processor.process(label)
         alone.learn_one(one.score, label.value)
+
+
+@pytest.mark.parametrize("rule", [{}, {"window": 5}, {"max_age": 40}, {"half_life": 25}], ids=str)
+@pytest.mark.parametrize("cut", [1, 7, 1_000])
+def test_late_labels_teach_as_they_come(rule: dict[str, Any], cut: int) -> None:
+    """In batches or alone, with any forgetting, the rates are those of a `VennAbers`."""
+    rng, alone = np.random.default_rng(3), VennAbers(**rule, label_rates=RATES)
+    by_time = not {"max_age", "half_life"}.isdisjoint(rule)
+    events: list[Event] = []
+    expected: list[VennInterval] = []
+    scores = (rng.integers(0, 5, 120) / 4.0).tolist()
+    for at, score in enumerate(scores):
+        events.append(obs(str(at), at, score))
+        expected.append(alone.predict_one(score, at if by_time else None))
+        if at >= 3 and at % 4:
+            before, label = at - 3, int(rng.random() < scores[at - 3])
+            events.append(lab(str(before), at, label))
+            alone.learn_one(scores[before], label, time=before if by_time else None)
+    processor = Processor(Settings(**MERGED, **rule))
+    batches = [Events.of(events[at : at + cut]) for at in range(0, len(events), cut)]
+    found: list[Any] = [
+        one for part in batches for one in processor.process_batch(part).predictions
+    ]
+    assert [(one.p0, one.p1) for one in found] == expected
 
 
 def test_labels_that_never_come_hold_nothing_back() -> None:
