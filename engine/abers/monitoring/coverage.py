@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from abers.monitoring.scored_rows import ScoredRows
     from abers.monitoring.tracker import Tracker
 
-__all__ = ["CoverageMonitor"]
+__all__ = ["BandCoverageMonitor", "CoverageMonitor"]
 
 _SHARE, _UNIT = "share of labels", "unit of the label"
 _COVERAGE = Measure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import struct
+import subprocess
 import time
 from collections import defaultdict
 from random import Random
@@ -25,7 +26,6 @@ from abers_connectors.config.model import load
 from abers_connectors.runtime.changelog import Assembler
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
@@ -210,8 +210,11 @@ class RoutedApplication:
     def stop(self, process: subprocess.Popen[bytes]) -> None:
         """Stop a process in order."""
         process.send_signal(signal.SIGTERM)
-        err = process.communicate(timeout=PATIENCE)[1]
-        assert process.returncode == 0, err.decode()
+        try:
+            err = process.communicate(timeout=PATIENCE)[1].decode()
+        except subprocess.TimeoutExpired:
+            err = _killed(process)
+        assert process.returncode == 0, err
 
     def expected(self, models: Mapping[str, str] = NO_MODELS) -> Iterator[bytes]:
         """Yield the outputs of a processor a partition, fed with the routed records in order.

@@ -110,8 +110,8 @@ def test_options_that_do_not_go(
     assert message in ran.err
 
 
-def test_only_the_protected_numbers_are_tracked() -> None:
-    """The coverage of a configuration is left out of the calibrators that track none."""
+def test_each_calibrator_of_numbers_has_the_coverage() -> None:
+    """The coverage of a configuration is that of every calibrator with such intervals."""
     settings = Settings(
         task="regression",
         calibrator="protected",
@@ -120,7 +120,7 @@ def test_only_the_protected_numbers_are_tracked() -> None:
         coverage=0.8,
     )
     found = contestants("ivapr,protected", settings)
-    assert [one.coverage for one in found] == [None, 0.8]
+    assert [one.coverage for one in found] == [0.8, 0.8]
 
 
 @pytest.mark.usefixtures("stream")

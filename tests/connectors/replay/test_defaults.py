@@ -190,7 +190,11 @@ def test_a_declaration_does_not_go_with_a_bundled_stream() -> None:
         ),
         ("Phishing", {"support": (0.0, 1.0)}, '--support: applies only to the task "regression"'),
         ("Phishing", {"coverage": "0.8"}, '--coverage: applies only to the task "regression"'),
-        ("ChickWeights", {"coverage": "0.8"}, "--coverage: needs --calibrator protected"),
+        (
+            "ChickWeights",
+            {"coverage": "0.8", "forgetting": {"half_life": "1d"}},
+            "--coverage: has no promise with unequal weights; forget by --window",
+        ),
         (
             "scores.csv",
             {"task": "regression", "calibrator": "protected"},
