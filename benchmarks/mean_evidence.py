@@ -163,7 +163,7 @@ def coverage() -> str:
 
 
 def population(n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Draw predictions, overlapping segments, and labels of which some segments have more."""
+    """Draw predictions, overlapping segments, and labels, which are larger in some segments."""
     members = (rng.random((n, 4)) < np.array([0.5, 0.3, 0.2, 0.05])).astype(float)
     truth = np.clip(0.35 + members @ np.array([0.1, -0.15, 0.2, 0.25]), 0.02, 0.98)
     f = np.clip(0.35 + rng.normal(0.0, 0.05, n), 0.0, 1.0)
@@ -240,13 +240,14 @@ A bag of k labels and a query from the same distribution, {runs} times: score un
 label 4 times the score plus noise, m = 1. V is the isotonic fit of all k + 1 clipped labels Y',
 with the true one of the query. The guarantee says: V is inside always, and the mean of Y' given V
 is V; so Y' − V is 0 on average for low, middle and high V. ± is a standard error.
+The shares Y' ≠ Y have one of .007 with 20 labels and of .001 to .003 with more.
 
 {coverage}
 
 ## Segments
 
-A model that predicts about 0.35 for all, and four segments that overlap, in each of which it is
-wrong by another amount. Label minus prediction, and label minus the fit V of `VennMulticalibration`
+A model predicts about 0.35 for all. Four segments overlap, and in each it is wrong by another
+amount. Label minus prediction, and label minus the fit V of `VennMulticalibration`
 with the true label, on average in each segment over {bags} bags of 40 queries. The guarantee says
 that the second is 0 in each, at any number of labels. ± is a standard error between bags.
 

@@ -222,7 +222,7 @@ class MeanSet {
     return static_cast<std::int64_t>(units);
   }
 
-  // Whether so many labels of that size more keep the sums in 64 bits, whatever leaves meanwhile.
+  // Whether the sums stay in 64 bits with so many more labels of that size, as if none left.
   bool takes(std::int64_t units, std::size_t more) {
     const auto count = static_cast<int128>(size_) + static_cast<int128>(more);
     if (count * std::max(std::abs(units), furthest()) <= kMost) return true;

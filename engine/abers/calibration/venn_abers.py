@@ -88,7 +88,7 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
     guarantee. It is marginal at each step, not conditional on the past.
 
     **Labels that are missing by class.** The same holds with `label_rates` r if the label of an
-    observation of class y comes with probability r_y, whatever its score. It is then about all
+    observation of class y comes with probability r_y, at any score. It is then about all
     observations, with labels and without. A label of class y that is late must be so by itself, not
     by its class: where delays depend on the class, learn labels at one age of their observations.
 

@@ -34,9 +34,11 @@ def test_predictions_are_those_of_a_calibrator_with_rates() -> None:
     processor, alone = Processor(Settings(**MERGED)), VennAbers(label_rates=RATES)
     for at, (one, label) in enumerate(zip(*[iter(labelled(60))] * 2, strict=True)):
         predicted: Any = only(processor.process(one))
-        interval = alone.predict_one(one.score)
-        if at != 1:  # one event alone sets no clock, so the first label teaches after the next
-            assert (predicted.p0, predicted.p1, predicted.p) == (*interval, interval.merged)
+        # One event alone sets no clock, so the first label teaches after the next event.
+        taught = alone if at != 1 else VennAbers(label_rates=RATES)
+        interval = taught.predict_one(one.score)
+        assert (predicted.p0, predicted.p1, predicted.p) == (*interval, interval.merged)
+        assert predicted.n_labels == len(taught)
         processor.process(label)
         alone.learn_one(one.score, label.value)
 
