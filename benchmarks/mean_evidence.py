@@ -240,7 +240,7 @@ A bag of k labels and a query from the same distribution, {runs} times: score un
 label 4 times the score plus noise, m = 1. V is the isotonic fit of all k + 1 clipped labels Y',
 with the true one of the query. The guarantee says: V is inside always, and the mean of Y' given V
 is V; so Y' − V is 0 on average for low, middle and high V. ± is a standard error.
-The shares Y' ≠ Y have one of .007 with 20 labels and of .001 to .003 with more.
+The shares Y' ≠ Y have one of .007 with 20 labels, and of at most .003 with more.
 
 {coverage}
 
