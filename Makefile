@@ -115,6 +115,7 @@ release-check:
 	scripts/release-check
 
 bench: setup
+	$(BIN)/pip install -q -r benchmarks/rivals.txt
 	$(BIN)/python -m benchmarks
 
 clean:

@@ -41,9 +41,7 @@ N, RARE_N = 20_000, 60_000
 LATE = 2_000
 
 TEXT = """\
-## Alarms
-
-### False alarms
+## False alarms
 
 {streams:,} streams of {n:,} right forecasts each, with normal log odds of standard deviation
 1. The first number is of streams in which `since-start` was ever triggered: by chance at most

@@ -15,10 +15,9 @@ import numpy as np
 
 from abers.backends import core
 from abers.monitoring import VerdictSequence
-from abers.monitoring.answers.answer import NO, YES, state_of
-from abers.monitoring.answers.rows import view_of
-from abers.monitoring.answers.sums import groups_of
-from abers.monitoring.findings import FIRST_BIN, NOT_FOUND, TRUSTWORTHY
+from abers.monitoring.answers.answers import NO, YES, state_of
+from abers.monitoring.answers.rows import groups_of, view_of
+from abers.monitoring.forecast_groups import FIRST_BIN, NOT_FOUND, TRUSTWORTHY
 from benchmarks.answer_streams import TOLERANCE, WARM, odds_times
 from benchmarks.verdict_streams import powerful
 

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers.backends import core
-from abers.monitoring.answers.answer import YES, state_of
-from abers.monitoring.answers.pays import saved_of
-from abers.monitoring.answers.rows import view_of
-from abers.monitoring.answers.sums import groups_of, losses_of
+from abers.monitoring.answers.answers import YES, state_of
+from abers.monitoring.answers.period import saved_of
+from abers.monitoring.answers.rows import groups_of, losses_of, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from abers.monitoring.answers.sums import ViewGroups
+    from abers.monitoring.answers.rows import ViewGroups
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]

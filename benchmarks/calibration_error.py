@@ -17,7 +17,7 @@ import numpy as np
 
 from abers.backends import core
 from abers.monitoring import CalibrationErrorSequence, ConfidenceSequence, ForecastGroups
-from abers.monitoring.answers.calibration_error import calibration_error
+from abers.monitoring.answers.rows import calibration_error
 from benchmarks.page import table
 from benchmarks.timing import Spread, digits, seconds, undisturbed
 

@@ -68,7 +68,7 @@ class Abers:
 
 
 class SmartBrute:
-    """Two sorted arrays and two isotonic fits a query.
+    """Two sorted arrays and two isotonic fits a query: six lines of plain Python, and their frame.
 
     A query with label 1 goes before its ties and one with label 0 behind them: a falling run is
     pooled anyway, so ties are pooled without weights. (Pooling all falling runs before the fits
@@ -89,19 +89,27 @@ class SmartBrute:
             self._arrived.extend(zip(scores.tolist(), labels.tolist(), strict=True))
 
     def prequential(self, scores: Floats, labels: Labels) -> tuple[Floats, Floats]:
-        """Fit twice, then insert."""
+        """Predict each observation, then learn it."""
         predicted = np.empty((2, len(scores)))
         for i, (score, label) in enumerate(zip(scores.tolist(), labels.tolist(), strict=True)):
-            before = int(np.searchsorted(self._scores, score))
-            behind = int(np.searchsorted(self._scores, score, "right"))
-            predicted[:, i] = self._fit(behind, 0.0), self._fit(before, 1.0)
-            at = before if label else behind
-            self._scores = np.insert(self._scores, at, score)
-            self._labels = np.insert(self._labels, at, label)
-            if self._window:
-                self._arrived.append((score, label))
-                self._drop(*self._arrived.popleft())
+            predicted[:, i] = self.predict_one(score)
+            self.learn_one(score, label)
         return predicted[0], predicted[1]
+
+    def predict_one(self, score: float) -> tuple[float, float]:
+        """Fit twice."""
+        behind = int(np.searchsorted(self._scores, score, "right"))
+        before = int(np.searchsorted(self._scores, score))
+        return self._fit(behind, 0.0), self._fit(before, 1.0)
+
+    def learn_one(self, score: float, label: int) -> None:
+        """Insert an observation, and drop what leaves the window."""
+        at = int(np.searchsorted(self._scores, score, "left" if label else "right"))
+        self._scores = np.insert(self._scores, at, score)
+        self._labels = np.insert(self._labels, at, label)
+        if self._window:
+            self._arrived.append((score, label))
+            self._drop(*self._arrived.popleft())
 
     def unlearn(self, scores: Floats, labels: Labels) -> None:
         """Delete what was inserted."""
@@ -116,6 +124,59 @@ class SmartBrute:
         at -= 0 if label else 1
         self._scores = np.delete(self._scores, at)
         self._labels = np.delete(self._labels, at)
+
+
+class BruteByScore:
+    """Two isotonic fits a query over the distinct scores, each with its counts: best with ties."""
+
+    def __init__(self, window: int) -> None:
+        """Make an empty one, which keeps everything."""
+        if window:
+            msg = "it has no window"
+            raise ValueError(msg)
+        self._scores: Floats = np.empty(0)
+        self._n: Floats = np.empty(0)
+        self._k: Floats = np.empty(0)
+
+    def fill(self, scores: Floats, labels: Labels) -> None:
+        """Count the first observations by score."""
+        self._scores, which = np.unique(scores, return_inverse=True)
+        self._n = np.bincount(which).astype(np.float64)
+        self._k = np.bincount(which, labels).astype(np.float64)
+
+    def prequential(self, scores: Floats, labels: Labels) -> tuple[Floats, Floats]:
+        """Fit twice, then count."""
+        predicted = np.empty((2, len(scores)))
+        for i, (score, label) in enumerate(zip(scores.tolist(), labels.tolist(), strict=True)):
+            at = self._place(score)
+            predicted[:, i] = self._fit(at, 0), self._fit(at, 1)
+            self._count(at, label)
+        return predicted[0], predicted[1]
+
+    def unlearn(self, scores: Floats, labels: Labels) -> None:
+        """Take back what was counted."""
+        places, kept = np.searchsorted(self._scores, scores), len(self._scores)
+        self._n -= np.bincount(places, minlength=kept)
+        self._k -= np.bincount(places, labels, kept)
+        some = self._n > 0
+        self._scores, self._n, self._k = self._scores[some], self._n[some], self._k[some]
+
+    def _place(self, score: float) -> int:
+        at = int(np.searchsorted(self._scores, score))
+        if at == len(self._scores) or self._scores[at] != score:
+            self._scores = np.insert(self._scores, at, score)
+            self._n, self._k = np.insert(self._n, at, 0.0), np.insert(self._k, at, 0.0)
+        return at
+
+    def _count(self, at: int, label: int, count: int = 1) -> None:
+        self._n[at] += count
+        self._k[at] += label * count
+
+    def _fit(self, at: int, label: int) -> float:
+        self._count(at, label)
+        fitted = float(isotonic_regression(self._k / self._n, weights=self._n).x[at])
+        self._count(at, label, -1)
+        return fitted
 
 
 class Package:
@@ -167,17 +228,19 @@ class Compiled(rivals.Rival):
 
 
 NATIVE, REFERENCE, BRUTE = "abers native", "abers reference", "smart brute"
+BY_SCORE = "smart brute by score"
+PAVA, PACKAGE = "batch PAVA in C++", "venn-abers"
 
 MAKERS: Mapping[str, Callable[[int], Contender]] = {
     NATIVE: Abers,
-    "batch PAVA in C++": lambda window: Compiled(rivals.PAVA, window),
+    PAVA: lambda window: Compiled(rivals.PAVA, window),
     BRUTE: SmartBrute,
     REFERENCE: lambda window: Abers(window, cast("Any", _reference.CalibrationSet)),
-    "venn-abers": Package,
+    PACKAGE: Package,
 }
 
 
 def contenders() -> dict[str, Callable[[int], Contender]]:
     """List those that can take part here, each made from the size of its window (0: none)."""
-    missing = () if rivals.library() else ("batch PAVA in C++",)
+    missing = () if rivals.library() else (PAVA,)
     return {name: make for name, make in MAKERS.items() if name not in missing}

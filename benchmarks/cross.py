@@ -16,7 +16,7 @@ from venn_abers.venn_abers import calc_p0p1, calc_probs, geo_mean
 from abers.batch import cvap
 from abers.calibration import cross_log_merge
 from benchmarks.agreement import TOLERANCE, DisagreementError
-from benchmarks.contenders import NATIVE
+from benchmarks.contenders import NATIVE, PACKAGE
 from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import SEED, ordinary
 from benchmarks.timing import Spread, digits, in_turns, seconds
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from benchmarks.streams import Floats, Labels
 
 FOLDS = 5
-PACKAGE = "venn-abers"
+
 BATCH = "CVAP"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abers.batch import BetaCDF, GPBeta
-from abers.batch._normal import Normal
+from abers.batch._gp_model import Normal
 from abers.regression.scores import log_score_normal
 from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import SEED

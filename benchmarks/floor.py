@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from benchmarks.plan import Plan
 
 _PAIR = "query + insert"
+BARE_CONTAINERS = {"sorted buckets": rivals.BUCKETS, "std::multiset": rivals.MULTISET}
 
 
 def _pair(contender: Contender, events: Stream) -> float:
@@ -66,7 +67,7 @@ def floor(plan: Plan) -> Section:
     native.fill(bag.scores, bag.labels)
     measures: dict[str, Callable[[], float]] = {NATIVE: partial(_pair, native, events)}
     if rivals.library():
-        for name, kind in (("sorted buckets", rivals.BUCKETS), ("std::multiset", rivals.MULTISET)):
+        for name, kind in BARE_CONTAINERS.items():
             measures[name] = partial(_pair, _filled(Compiled(kind), bag), events)
     parts: dict[str, Callable[[], float]] = {
         "query": partial(_run, native, events, PREDICT),

@@ -10,7 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from benchmarks.chart import chart
-from benchmarks.contenders import NATIVE, REFERENCE, Abers, Contender, contenders
+from benchmarks.contenders import (
+    BRUTE,
+    BY_SCORE,
+    NATIVE,
+    PAVA,
+    REFERENCE,
+    Abers,
+    BruteByScore,
+    Contender,
+    contenders,
+)
 from benchmarks.page import Key, Section, size, table
 from benchmarks.plan import PATIENCE, Plan
 from benchmarks.streams import Stream, ordinary
@@ -21,6 +31,7 @@ if TYPE_CHECKING:
 
     Maker = Callable[[int], Contender]
     Turn = Callable[[Contender, Stream], object]
+    Draw = Callable[[int], Stream]
 
 
 def _at_once(contender: Contender, events: Stream) -> None:
@@ -35,13 +46,25 @@ def _one_by_one(contender: Contender, events: Stream) -> None:
         learn(score, label)
 
 
+def rounded(decimals: int) -> Draw:
+    """Return what draws streams whose scores have so many decimals."""
+
+    def draw(n: int) -> Stream:
+        stream = ordinary(n)
+        return stream._replace(scores=stream.scores.round(decimals))
+
+    return draw
+
+
 class _Runner:
     """A contender at a bag of n, ready to take turns."""
 
-    def __init__(self, make: Maker, turn: Turn, n: int, plan: Plan, *, window: bool) -> None:
+    def __init__(  # noqa: PLR0913 - of one use
+        self, make: Maker, turn: Turn, n: int, plan: Plan, draw: Draw, *, window: bool
+    ) -> None:
         """Find out how many events fit into a turn, then put n in the middle of one."""
         self._make, self._turn, self._window = make, turn, n if window else 0
-        self._stream = ordinary(n + plan.most * (plan.rounds + 3))
+        self._stream = draw(n + plan.most * (plan.rounds + 3))
         self._fill(n)
         self.events = self._repeats = 1
         self.cost = self() / 1e6  # seconds an event
@@ -75,15 +98,23 @@ class _Runner:
 class _Measured:
     """Costs of all contenders at all sizes, and why some are unknown."""
 
-    def __init__(self, turn: Turn, plan: Plan, names: Sequence[str], *, window: bool) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        plan: Plan,
+        makers: Mapping[str, Maker],
+        *,
+        draw: Draw = ordinary,
+        window: bool = False,
+    ) -> None:
         """Measure; a contender drops out where an event takes longer than `PATIENCE`."""
-        self.costs: dict[str, dict[int, Spread]] = {name: {} for name in names}
+        self.costs: dict[str, dict[int, Spread]] = {name: {} for name in makers}
         self.why: dict[str, str] = {}
         for n in plan.sizes:
             runners = {}
-            for name in names:
+            for name, make in makers.items():
                 if name not in self.why and not self._too_slow(name, n):
-                    runner = _Runner(contenders()[name], turn, n, plan, window=window)
+                    runner = _Runner(make, turn, n, plan, draw, window=window)
                     if runner.cost <= PATIENCE:
                         runners[name] = runner
                     else:
@@ -132,9 +163,14 @@ class _Measured:
         }
 
 
+def _only(*names: str) -> dict[str, Maker]:
+    """Return those of these names that can take part here."""
+    return {name: make for name, make in contenders().items() if name in names}
+
+
 def prequential(plan: Plan) -> Section:
     """Measure predict + learn through whole arrays."""
-    found = _Measured(_at_once, plan, list(contenders()), window=False)
+    found = _Measured(_at_once, plan, contenders())
     body = (
         "Each observation of an array is predicted, then learned, at a bag of n. abers takes the"
         " whole array in one call of `VennAbers.prequential`, and so does the C++ refit; for the"
@@ -147,9 +183,33 @@ def prequential(plan: Plan) -> Section:
     return Section(title, body, found.values("batch"))
 
 
+def huge(plan: Plan) -> Section:
+    """Measure predict + learn at ten times the largest size."""
+    n = 10 * max(plan.sizes)
+    found = _Measured(_at_once, plan._replace(sizes=(n,)), _only(NATIVE, PAVA, BRUTE))
+    body = "The same at ten times as many observations.\n\n" + found.costs_table((n,))
+    return Section("Ten million observations", body, found.values("huge"))
+
+
+def ties(plan: Plan) -> Section:
+    """Measure predict + learn of scores with few decimals."""
+    body = (
+        "Scores rounded to so many decimals, as many models write them; otherwise as above. *Smart"
+        " brute by score* counts labels by distinct score, and fits over these, so its cost does"
+        " not grow with n.\n\n"
+    )
+    values: dict[Key, Spread] = {}
+    makers = _only(NATIVE, PAVA, BRUTE) | {BY_SCORE: BruteByScore}
+    for decimals in (2, 3):
+        found = _Measured(_at_once, plan, makers, draw=rounded(decimals))
+        values |= found.values(f"{decimals} decimals")
+        body += f"{decimals} decimals:\n\n{found.costs_table(plan.sizes)}"
+    return Section("Ties", body, values)
+
+
 def one_at_a_time(plan: Plan) -> Section:
     """Measure predict_one + learn_one."""
-    found = _Measured(_one_by_one, plan, [NATIVE, REFERENCE], window=False)
+    found = _Measured(_one_by_one, plan, _only(NATIVE, REFERENCE))
     body = (
         "The pair of calls `predict_one`, `learn_one` in a Python loop, the loop included. (The"
         " Python rivals of the table above are driven one at a time there too.)\n\n"
@@ -160,7 +220,7 @@ def one_at_a_time(plan: Plan) -> Section:
 
 def sliding_window(plan: Plan) -> Section:
     """Measure query + insert + delete."""
-    found = _Measured(_at_once, plan, list(contenders()), window=True)
+    found = _Measured(_at_once, plan, contenders(), window=True)
     body = (
         "`VennAbers(window=n)`, full: each event is a query, an insertion and the deletion of the"
         " oldest observation.\n\n"

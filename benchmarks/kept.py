@@ -13,11 +13,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from abers.stream import Events, Label, Prediction, Processor, Settings
-from abers_connectors.files.compression import packer
-from abers_connectors.files.formats import FileFormat
+from abers_connectors.files import FileFormat, packer
 from abers_connectors.replay.run import Run
 from abers_connectors.sinks.destination import OutputStream
-from abers_connectors.sinks.text import TextSink, row_encoder
+from abers_connectors.sinks.rows import TextSink, row_encoder
 from abers_connectors.sources.base import Batch, Origin
 from benchmarks.events import LATE, arriving, labels, observations
 from benchmarks.resident import resident, trim

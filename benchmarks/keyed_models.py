@@ -1,13 +1,7 @@
-"""A step of a model in the state of an engine: `python -m benchmarks.keyed_models`.
-
-A model with 30,000 labels takes steps of 100 events. `KeyedModel` writes the entry of a step, and
-each 50th time a snapshot; for comparison it writes a snapshot each time. The clock is that of the
-processor, and both take turns.
-"""
+"""A step of a model in the state of an engine, with a journal and with a snapshot each time."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -15,12 +9,13 @@ from typing import TYPE_CHECKING
 from abers.engines import KeyedModel
 from abers.stream import Events, Settings
 from benchmarks.events import LATE, labels, observations
-from benchmarks.machine import description
-from benchmarks.page import table
+from benchmarks.page import Key, Section, size, table
 from benchmarks.timing import Spread, cpu_seconds, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from benchmarks.plan import Plan
 
 LABELS, STEP, STEPS, ROUNDS = 30_000, 100, 50, 7
 
@@ -43,9 +38,9 @@ class Counted(dict[str, bytes]):
 class Model:
     """A model with labels, which takes steps."""
 
-    def __init__(self, settings: Settings, every: int) -> None:
+    def __init__(self, settings: Settings, every: int, taught: int) -> None:
         self._models, self._state = KeyedModel(settings, every=every), Counted()
-        blocks = LABELS // LATE
+        blocks = taught // LATE
         for block in range(blocks):
             self._models.step("m", self._state, Events.of([*observations(block), *labels(block)]))
         self._steps = _steps(blocks)
@@ -73,23 +68,26 @@ def _steps(block: int) -> Iterator[Events]:
             yield Events.of([*new[start : start + half], *late[start : start + half]])
 
 
-def main() -> None:
-    """Measure and print."""
+def keyed(plan: Plan) -> Section:
+    """Measure steps with and without a journal, in turns."""
+    labels = LABELS if plan.rounds >= ROUNDS else LABELS // 10
     rows: list[list[object]] = []
+    values: dict[Key, Spread] = {}
     for name, settings in (
         ("merged", Settings(probability="merged")),
         ("protected", Settings(scores="probability")),
     ):
-        models = {every: Model(settings, every) for every in (50, 1)}
+        models = {every: Model(settings, every, labels) for every in (50, 1)}
         found: dict[str, Spread] = in_turns(
-            ROUNDS, {str(every): one.take for every, one in models.items()}
+            min(plan.rounds, ROUNDS), {str(every): one.take for every, one in models.items()}
         )
-        rows += [
-            [name, every, f"{one.written:.1f}", found[str(every)]] for every, one in models.items()
-        ]
-    head = ["probability", "steps between snapshots", "kB a step", "ms of CPU a step"]
-    sys.stdout.write(f"{table(head, rows)}\n{description()}\n")
-
-
-if __name__ == "__main__":
-    main()
+        for every, one in models.items():
+            values["step", name, every] = found[str(every)]
+            rows.append([f"{name}, each {every}", f"{one.written:.1f}", found[str(every)]])
+    body = (
+        f"A model with {size(labels)} labels takes steps of {STEP} events in the state of an"
+        " engine. `KeyedModel` writes the entry of a step, and each 50th time a snapshot; for"
+        " comparison it writes a snapshot each time.\n\n"
+        + table(["snapshots", "kB a step", "ms of CPU a step"], rows)
+    )
+    return Section("A step in an engine", body, values)

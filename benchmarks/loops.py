@@ -20,8 +20,8 @@ from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartitio
 
 from abers_connectors.config.model import load
 from abers_connectors.kafka.assembly import open_worker
+from abers_connectors.process import Supervisor
 from abers_connectors.runtime.application import Application
-from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from abers import backend
@@ -14,14 +14,9 @@ from benchmarks.rivals import compiler
 from benchmarks.timing import NOISE, digits
 
 _PACKAGES = (
-    "abers",
-    "numpy",
-    "scipy",
-    "sortedcontainers",
-    "venn-abers",
-    "scikit-learn",
-    "msgspec",
-    "pyarrow",
+    *("abers", "numpy", "scipy", "sortedcontainers", "msgspec", "pyarrow"),
+    *("venn-abers", "scikit-learn", "river", "crepes", "isodistrreg"),
+    *("kafka-python", "confluent-kafka", "uvicorn"),
 )
 
 
@@ -42,26 +37,40 @@ def _compiler() -> str:
     return shown.splitlines()[0]
 
 
-def _load() -> str:
+def _package(name: str) -> str:
     try:
-        return ", ".join(f"{load:.1f}" for load in os.getloadavg())
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return f"no {name}"
+
+
+def load() -> float:
+    """Return the load of the last minute; 0 where the system has none."""
+    try:
+        return os.getloadavg()[0]
     except OSError:
-        return "unknown"
+        return 0.0
+
+
+def machine() -> dict[str, str]:
+    """Describe processor, system and versions."""
+    return {
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "system": f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}",
+        "Python": f"{platform.python_implementation()} {platform.python_version()}",
+        "packages": ", ".join(map(_package, _PACKAGES)),
+        "backend": backend(),
+        "C++ compiler": _compiler(),
+    }
 
 
 def description() -> str:
-    """Describe processor, system, versions, and how noisy it was for a fixed piece of work."""
-    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    """Describe the machine, and how noisy it was for a fixed piece of work."""
     noise = NOISE.spread()
     rows = [
-        ["processor", f"{_processor()}, {os.cpu_count()} cores"],
-        ["system", f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}"],
-        ["Python", f"{platform.python_implementation()} {platform.python_version()}"],
-        ["packages", packages],
-        ["backend", backend()],
-        ["C++ compiler at hand", _compiler()],
-        ["load at the end, 1, 5 and 15 min", _load()],
-        ["same work, median to best", f"{digits(noise.median)} times as long"],
-        ["same work, worst to best", f"{digits(noise.high)} times as long"],
+        *machine().items(),
+        ("load of the last minute", f"{load():.1f}"),
+        ("same work, median to best", f"{digits(noise.median / noise.low)} times as long"),
+        ("same work, worst to best", f"{digits(noise.high / noise.low)} times as long"),
     ]
     return table(["what", "which"], rows)

@@ -1,31 +1,29 @@
 """Many models in one stream: their batches, and the time to save and to restore them.
 
-Each figure is processor time. Run as `python -m benchmarks.many_models [PYTHON]`; with the
-interpreter of another installation of abers both are measured in alternating pairs, and the
-ratios are printed too.
+Each figure is processor time. The rival is a dictionary of models by hand, which pickle saves.
 """
 
 from __future__ import annotations
 
-import json
-import statistics
-import subprocess
-import sys
+import pickle
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.stream import Events, Processor, Settings
+from abers.stream import Events, Label, Observation, Processor, Settings
+from benchmarks.by_hand import HAND, ByHand
 from benchmarks.page import Key, Section, size, table
-from benchmarks.rivals import ROOT
 from benchmarks.streams import SEED
 from benchmarks.timing import Spread, cpu_seconds, in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from abers.stream import Event
     from benchmarks.plan import Plan
+
+    Saved = Callable[[int], tuple[float, float]]
 
 _MOST = 10**6
 BATCH, SAVE, RESTORE = "process_batch", "snapshot", "restore"
@@ -34,7 +32,7 @@ KINDS = {
     "protected": Settings(scores="probability", monitors=False, max_models=_MOST),
 }
 _ROWS, _LABELS, _LATE = 2_000, 20, 4  # events a batch, labels a model, batches a label comes late
-_BATCHES, _PAIRS = 40, 9
+_BATCHES = 40
 _START = 1_700_000_000_000
 
 
@@ -89,61 +87,59 @@ def saved_seconds(settings: Settings, models: int) -> tuple[float, float]:
     return saving, cpu_seconds(partial(Processor.restore, blob, settings))
 
 
+def hand_micros(models: int) -> float:
+    """Return microseconds an event of the same by hand, behind the labels of `filled`."""
+    hand = by_hand(models)
+    seen = 2 * _LABELS * models
+    after = [Observation(f"x{at}", seen + at, f"m{at % models}", 0.37) for at in range(_ROWS)]
+    late = [Label(one.id, seen + _ROWS, one.model, value=1) for one in after]
+    events: list[Event] = [*after, *late]
+    taken = cpu_seconds(lambda: [hand.process(event) for event in events])
+    return 1e6 * taken / (2 * _ROWS)
+
+
+def by_hand(models: int) -> ByHand:
+    """Return the same by hand as `filled` does."""
+    hand, rows = ByHand(), max(_ROWS, models // 10)
+    for one in batches(models, 2 * _LABELS * models // rows + _LATE, rows):
+        for event in one:
+            hand.process(event)
+    return hand
+
+
+def hand_saved_seconds(models: int) -> tuple[float, float]:
+    """Return seconds in which pickle saves, and restores, the same by hand."""
+    hand = by_hand(models)
+    blob = pickle.dumps(hand)
+    return cpu_seconds(lambda: pickle.dumps(hand)), cpu_seconds(lambda: pickle.loads(blob))  # noqa: S301 - of ours
+
+
 def models(plan: Plan) -> Section:
     """Measure batches of one and of many models, and saving them."""
-    many, some = plan.models, max(100, plan.models // 10)
+    many = plan.models
+    counts = sorted({1, max(100, many // 10), many})
     values: dict[Key, Spread] = {}
+    for count in counts:
+        turns = {name: partial(batch_micros, one, count) for name, one in KINDS.items()}
+        if count == many:
+            turns[HAND] = partial(hand_micros, many)
+        found = in_turns(min(plan.rounds, 5), turns)
+        values |= {(BATCH, name, count): one for name, one in found.items()}
+    saves: dict[str, Saved] = {name: partial(saved_seconds, one) for name, one in KINDS.items()}
+    saves[HAND] = hand_saved_seconds
     rows: list[list[object]] = []
-    for name, settings in KINDS.items():
-        runs = {count: partial(batch_micros, settings, count) for count in sorted({1, some, many})}
-        found = in_turns(min(plan.rounds, 5), {str(count): run for count, run in runs.items()})
-        values |= {(BATCH, name, int(count)): one for count, one in found.items()}
-        saving, restoring = zip(*[saved_seconds(settings, many) for _ in range(3)], strict=True)
+    for name, saved in saves.items():
+        saving, restoring = zip(*[saved(many) for _ in range(3)], strict=True)
         values[SAVE, name, many], values[RESTORE, name, many] = map(Spread.of, (saving, restoring))
-        rows.append([name, *found.values(), values[SAVE, name, many], values[RESTORE, name, many]])
-    heads = [f"{size(count)} models" for count in sorted({1, some, many})]
+        keys = [*((BATCH, name, count) for count in counts), (SAVE, name, many)]
+        shown = [values.get(key, "—") for key in keys]
+        rows.append([name, *shown, values[RESTORE, name, many]])
+    heads = [f"{size(count)} models" for count in counts]
     body = (
         f"Batches of {size(_ROWS)} events, half of them labels, without monitors and outcomes;"
         f" microseconds an event. Then {size(many)} models of {_LABELS} labels each are saved and"
-        " restored; seconds. All of it is processor time.\n\n"
-        + table(["", *heads, SAVE, RESTORE], rows)
+        " restored; seconds. All of it is processor time. *By hand* is a dictionary of models and"
+        " one of waiting scores, with smart brute, event by event behind these labels; pickle saves"
+        " it, and checks nothing.\n\n" + table(["", *heads, SAVE, RESTORE], rows)
     )
     return Section("Many models", body, values)
-
-
-def _figures() -> dict[str, float]:
-    """Return all figures once."""
-    found = {
-        f"{BATCH}, {name}, {count} models": batch_micros(settings, count)
-        for name, settings in KINDS.items()
-        for count in (1, 1_000)
-    }
-    for name, settings in KINDS.items():
-        saving, restoring = saved_seconds(settings, 2_000)
-        found |= {f"{SAVE}, {name}": saving, f"{RESTORE}, {name}": restoring}
-    return found
-
-
-def _compare(other: str) -> None:
-    """Print the medians of pairs, and of their ratios."""
-    pairs = []
-    for _ in range(_PAIRS):
-        both = [
-            subprocess.check_output([python, "-m", "benchmarks.many_models", "once"], cwd=ROOT)  # noqa: S603 - of ours
-            for python in (other, sys.executable)
-        ]
-        pairs.append([*map(json.loads, both)])
-    for name in pairs[0][0]:
-        before, now = (statistics.median(pair[at][name] for pair in pairs) for at in (0, 1))
-        ratio = statistics.median(pair[0][name] / pair[1][name] for pair in pairs)
-        sys.stdout.write(f"{name}: {before:.3g} -> {now:.3g}, {ratio:.2f} times\n")
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["once"]:
-        sys.stdout.write(json.dumps(_figures()))
-    elif sys.argv[1:]:
-        _compare(sys.argv[1])
-    else:
-        for name, figure in _figures().items():
-            sys.stdout.write(f"{name}: {figure:.3g}\n")

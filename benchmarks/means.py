@@ -1,11 +1,7 @@
-"""Intervals for means: `UnboundedIVAR` next to `VennAbers`: `python -m benchmarks.means`.
-
-Both take the same scores in turns. The clock is that of the processor; a figure is µs an event.
-"""
+"""Intervals for means: `UnboundedIVAR` next to `VennAbers`, on the same scores in turns."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +9,17 @@ import numpy as np
 
 from abers import VennAbers
 from abers.batch import UnboundedIVAR
-from benchmarks.machine import description
-from benchmarks.page import size, table
+from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import SEED
 from benchmarks.timing import Spread, cpu_seconds, digits, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from benchmarks.plan import Plan
+
 SIZES, EVENTS, ROUNDS = (1_000, 100_000), 4_000, 5
+BINARY, NUMBERS = "VennAbers", "UnboundedIVAR"
 
 
 class Turns:
@@ -85,22 +83,22 @@ CALLS: dict[str, Callable[[Turns], float]] = {
 }
 
 
-def main() -> None:
-    """Measure and print."""
+def means(plan: Plan) -> Section:
+    """Measure both calibrators in turns; microseconds of processor time an event."""
     rows: list[list[object]] = []
-    for n in SIZES:
-        binary, means = (
+    values: dict[Key, Spread] = {}
+    for n in (one for one in SIZES if one <= plan.large):
+        binary, numbers = (
             Turns(make, n, binary=make is VennAbers) for make in (VennAbers, UnboundedIVAR)
         )
         for name, call in CALLS.items():
-            found: dict[str, Spread] = in_turns(
-                ROUNDS, {"binary": partial(call, binary), "means": partial(call, means)}
-            )
-            ratio = digits(found["means"].median / found["binary"].median)
-            rows.append([name, size(n), found["binary"], found["means"], ratio])
-    head = ["µs an event", "labels", "`VennAbers`", "`UnboundedIVAR`", "times"]
-    sys.stdout.write(f"{table(head, rows)}\n{description()}\n")
-
-
-if __name__ == "__main__":
-    main()
+            turns = {BINARY: partial(call, binary), NUMBERS: partial(call, numbers)}
+            found = in_turns(min(plan.rounds, ROUNDS), turns)
+            ratio = digits(found[NUMBERS].median / found[BINARY].median)
+            rows.append([f"{name}, {size(n)} labels", *found.values(), ratio])
+            values |= {(f"means, {name}", of, n): one for of, one in found.items()}
+    body = (
+        "`UnboundedIVAR` and `VennAbers` take the same scores; µs of processor time an event.\n\n"
+        + table(["", f"`{BINARY}`", f"`{NUMBERS}`", "times"], rows)
+    )
+    return Section("Intervals for means", body, values)

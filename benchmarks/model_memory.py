@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Literal
 
 from abers.stream import Events, Label, Observation, Processor, Settings
-from abers_connectors.runtime.state_size import state_bytes
+from abers_connectors.runtime.models import state_bytes
 from benchmarks.resident import resident, trim
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ Each section is made where its numbers are measured; this module only formats it
 
 from __future__ import annotations
 
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from benchmarks.timing import Spread
 
+_FILLED = TextWrapper(100, break_long_words=False, break_on_hyphens=False)
 Key = tuple[str, str, int]  # quantity, contender, n
 
 
@@ -36,3 +38,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def size(n: int) -> str:
     """Write a number of observations."""
     return f"{n:,}".replace(",", "\u202f")
+
+
+def folded(title: str, text: str) -> str:
+    """Fold Markdown away under a title in HTML; it opens on a click, without JavaScript."""
+    return f'<details markdown="1">\n<summary>{title}</summary>\n\n{text.strip()}\n\n</details>\n'
+
+
+def wrapped(text: str) -> str:
+    """Break lines of prose at 100 characters; tables, titles and pictures stay as they are."""
+    return "\n".join(
+        line if line.startswith(("|", "<", "#")) else _FILLED.fill(line)
+        for line in text.split("\n")
+    )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
+from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +22,7 @@ from benchmarks.streams import SEED
 from benchmarks.timing import Spread, in_turns, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,6 +37,7 @@ GRID_RUN = "99 thresholds, predict and learn, in batches"
 IDR, CREPES = "isodistrreg, fit and query", "crepes, fit and query"
 PETEJ, BATCH = "Petej's precomputation", "abers, `predict_many`"
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+_MOST_GRID = 10**5  # observations, in each of 99 calibrators
 _MOST_DENSE = 3_000  # observations: isodistrreg takes n by n
 _SHARED = 10_000  # observations of the batch, for a tenth as many queries
 _SHARED_ROUNDS = 3  # the precomputation takes half a minute
@@ -84,18 +87,22 @@ def _in_batches(calibrator: IVAPR) -> float:
 
 def _ours(n: int, queries: Floats) -> Measures:
     exact = _taught(n)
-    grid = _taught(n, np.linspace(-2.0, 2.0, 99))
     labels = iter(observations(10 * len(queries) * 50, SEED + 2)[1].tolist())
 
     def learn(calibrator: IVAPR, query: float) -> None:
         label = next(labels)
         calibrator.learn_one(query, label)
 
-    return {
+    found: Measures = {
         BAND: partial(_each, queries, exact.predict_one),
         QUANTILE: partial(_each, queries, lambda q: exact.quantile_one(q, 0.5)),
         FIVE: partial(_each, queries, lambda q: exact.quantiles_many([q], _LEVELS)),
         LABEL: partial(_each, queries, partial(learn, exact)),
+    }
+    if n > _MOST_GRID:
+        return found
+    grid = _taught(n, np.linspace(-2.0, 2.0, 99))
+    return found | {
         GRID: partial(_each, queries, grid.predict_one),
         GRID_LABEL: partial(_each, queries, partial(learn, grid)),
         GRID_RUN: partial(_in_batches, grid),
@@ -137,10 +144,17 @@ def _shared(plan: Plan) -> tuple[int, dict[str, Spread]]:
     return n, in_turns(min(plan.rounds, _SHARED_ROUNDS), measures)
 
 
+def exponents(values: dict[Key, Spread], name: str, sizes: Sequence[int]) -> list[str]:
+    """Return the powers of n with which a cost grows from each size to the next."""
+    costs = [values["predictive", name, n].median for n in sizes]
+    pairs = zip(pairwise(costs), pairwise(sizes), strict=True)
+    return ["", *(f"{log(b / a) / log(m / n):.2f}" for (a, b), (n, m) in pairs)]
+
+
 def predictive(plan: Plan) -> Section:
     """Measure a query, a label, and a batch of queries."""
     values: dict[Key, Spread] = {}
-    sizes = [n for n in plan.sizes if n <= 10**5]
+    sizes = plan.sizes
     for n in sizes:
         queries = observations(max(3, 10**5 // n if n > 10**3 else 50), SEED + 1)[0]
         measures = _ours(n, queries) | _theirs(n, queries)
@@ -148,6 +162,7 @@ def predictive(plan: Plan) -> Section:
         values |= {("predictive", name, n): spread for name, spread in found.items()}
     names = dict.fromkeys(key[1] for key in values)
     rows = [[name, *(values.get(("predictive", name, n), "—") for n in sizes)] for name in names]
+    growth = [[name, *exponents(values, name, sizes)] for name in (BAND, QUANTILE, LABEL)]
     n, shared = _shared(plan)
     values |= {("predictive batch", name, n): spread for name, spread in shared.items()}
     body = (
@@ -157,6 +172,9 @@ def predictive(plan: Plan) -> Section:
         " of distributions for all queries. Both fit anew after each label; they are measured"
         " where they are installed.\n\n"
         + table(["µs", *map(size, sizes)], rows)
+        + "From each size to the next the cost grows like n to this power; above 1 it grows faster"
+        " than n.\n\n"
+        + table(["power of n", *map(size, sizes)], growth)
         + f"A batch of {size(n // 10)} queries on {size(n)} observations. Petej's precomputation, a"
         " binary calibrator a threshold with the native core, shares its quadratic work between"
         " them; abers starts afresh for each query, and has nothing to do anew after a label.\n\n"

@@ -1,58 +1,31 @@
-"""Time of protected prediction compared with plain Venn-Abers prediction, in one run.
-
-Usage: python -m benchmarks.protection_speed [BLOCKS]
-
-A block has 1,000 observations, and the labels of the block before. Times are of the processor in
-microseconds an observation with its label, of this process alone; the median of some rounds, in
-turns; also with five classes, in batches and one by one. Then the calibration set follows by
-itself, and calibrators of two classes, of five folds and of five classes, in one call and in single
-calls.
-"""
+"""Time of protected prediction compared with plain Venn-Abers prediction, on the same streams."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
-from statistics import median
-from time import process_time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from abers import CrossVennAbers, OneVsRest, ProtectedCrossVennAbers, ProtectedMultiClass, VennAbers
-from abers.backends import core
 from abers.calibration import ProtectedVennAbers
-from abers.steps import interleaved
 from abers.stream import Event, Events, Label, Observation, Processor, Settings
 from benchmarks.events import LATE
+from benchmarks.page import Key, Section, size, table
+from benchmarks.timing import Spread, cpu_seconds, digits, in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
+    from benchmarks.plan import Plan
+
+MERGED: Literal["merged"] = "merged"
+PROTECTED: Literal["protected"] = "protected"
 _ROUNDS = 5
 _MICRO = 1e6
 _SINGLE = 5_000
 _SEVERAL = 5  # folds, and classes
-
-
-def write(line: str) -> None:
-    """Write a line at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def medians(calls: Mapping[str, Callable[[], object]], n: int) -> dict[str, float]:
-    """Time calls in turns; return the median of each, in microseconds an observation."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(_ROUNDS):
-        for name, call in calls.items():
-            started = process_time()
-            call()
-            found[name].append((process_time() - started) / n * _MICRO)
-    return {name: median(times) for name, times in found.items()}
 
 
 def processed(probability: Literal["merged", "protected"], models: int, blocks: int) -> None:
@@ -98,16 +71,7 @@ def processed_classes(n: int, *, at_once: bool) -> dict[str, Callable[[], object
             for event in events:
                 processor.process(event)
 
-    return {"merged": partial(run, "merged"), "protected": partial(run, "protected")}
-
-
-def calibration_set(n: int) -> None:
-    """Run the calibration set of two classes on a stream with late labels."""
-    rng = np.random.default_rng(1)
-    scores, (rows, kinds) = rng.random(n), interleaved(n, LATE)
-    labels = (rng.random(n) < scores).astype(np.uint8)
-    p0, p1 = np.empty((2, 2 * n))
-    core.CalibrationSet().run(kinds, scores[rows], labels[rows], None, None, p0, p1)
+    return {MERGED: partial(run, MERGED), PROTECTED: partial(run, PROTECTED)}
 
 
 Run = Callable[[Any, "Family"], None]
@@ -169,45 +133,47 @@ def singly(calibrator: Any, of: Family) -> None:  # noqa: ANN401 - of any kind
         calibrator.learn_one(score, label, **number, **fold)
 
 
-def compared(name: str, of: Family) -> None:
-    """Print the times of a family, and their ratios."""
-    n = len(of.labels)
-    for title, run, count in (("", together, n), (", one by one", singly, min(n, _SINGLE))):
-        calls = {
-            "plain": lambda run=run: run(of.plain(), of),
-            "protected": lambda run=run: run(of.protected(), of),
-        }
-        plain, protected = medians(calls, count).values()
-        ratio = f"{protected / plain:.2f} times"
-        write(f"{name + title:25} plain {plain:6.2f}, protected {protected:6.2f}, {ratio}")
+def protection(plan: Plan) -> Section:
+    """Measure both kinds of probabilities in turns; microseconds of processor time an observation.
 
-
-def main(blocks: str = "50") -> None:
-    """Print the times and their ratios."""
-    n = int(blocks) * LATE
-    write("microseconds an observation with its label\n")
-    for models in (1, 16):
-        calls = {
-            "merged": partial(processed, "merged", models, n // LATE),
-            "protected": partial(processed, "protected", models, n // LATE),
-        }
-        merged, protected = medians(calls, n).values()
-        ratio = f"{protected / merged:.2f} times"
-        write(
-            f"processor, models {models:2}: merged {merged:.2f}, protected {protected:.2f}, {ratio}"
+    An observation counts with its label.
+    """
+    n = plan.replayed // 2
+    few = min(n, _SINGLE)
+    turns: dict[str, tuple[int, dict[str, Callable[[], object]]]] = {
+        f"processor, {models} models": (
+            n,
+            {
+                MERGED: partial(processed, MERGED, models, n // LATE),
+                PROTECTED: partial(processed, PROTECTED, models, n // LATE),
+            },
         )
-    for title, count, at_once in (("batches of 2,000", n, True), ("one by one", _SINGLE, False)):
-        merged, protected = medians(processed_classes(count, at_once=at_once), count).values()
-        ratio = f"{protected / merged:.2f} times"
-        write(
-            f"processor, five classes, {title}: merged {merged:.2f}, protected {protected:.2f},"
-            f" {ratio}"
-        )
-    alone = medians({"calibration set": lambda: calibration_set(n)}, n)["calibration set"]
-    write(f"calibration set, two classes {alone:.2f}")
+        for models in (1, 16)
+    }
+    turns["processor, five classes"] = n, processed_classes(n, at_once=True)
+    turns["processor, five classes, one by one"] = few, processed_classes(few, at_once=False)
     for name, of in families(n).items():
-        compared(name, of)
+        turns[name] = n, _both(of, together)
+        turns[f"{name}, one by one"] = few, _both(of, singly)
+    values: dict[Key, Spread] = {}
+    rows: list[list[object]] = []
+    for name, (count, calls) in turns.items():
+        timed = {kind: partial(_micros, call, count) for kind, call in calls.items()}
+        found = in_turns(min(plan.rounds, _ROUNDS), timed)
+        values |= {(f"protection, {name}", kind, n): one for kind, one in found.items()}
+        rows.append([name, *found.values(), digits(found[PROTECTED].median / found[MERGED].median)])
+    body = (
+        f"{size(n)} observations, each with its label {size(LATE)} later: a processor with monitors"
+        " in batches, or a calibrator in one call; one by one, the first"
+        f" {size(few)}. µs of processor time an observation with its label.\n\n"
+        + table(["", MERGED, PROTECTED, "times"], rows)
+    )
+    return Section("Protected probabilities", body, values)
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def _both(of: Family, run: Run) -> dict[str, Callable[[], object]]:
+    return {MERGED: lambda: run(of.plain(), of), PROTECTED: lambda: run(of.protected(), of)}
+
+
+def _micros(call: Callable[[], object], count: int) -> float:
+    return _MICRO * cpu_seconds(call) / count

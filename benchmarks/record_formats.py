@@ -22,7 +22,7 @@ from abers_connectors.config.model import load
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.serializer import Serializer
 from abers_connectors.runtime.transport import TopicPartition
-from abers_connectors.schemas.output_encoder import output_encoder
+from abers_connectors.schemas.outputs import output_encoder
 from benchmarks.page import Key, Section, table
 from benchmarks.scrape import OneRecord
 from benchmarks.timing import Spread, cpu_seconds, in_turns
@@ -69,10 +69,10 @@ def record_formats(plan: Plan) -> Section:
     """Measure decoding and encoding, an event."""
     title = "Record formats"
     try:
-        from abers_connectors.schemas import avro, protobuf_schema  # noqa: PLC0415
+        from abers_connectors.schemas import avro, protobuf  # noqa: PLC0415 - extras
     except ImportError:
         return Section(title, "Not measured: fastavro or grpcio-tools is not installed.", {})
-    del avro, protobuf_schema
+    del avro, protobuf
     values = dict[Key, Spread]()
     with _registry() as url:
         for what, more in ((NARROW, {}), (WIDE, _MORE)):
@@ -152,7 +152,7 @@ def _written(form: TopicFormat, events: Sequence[dict[str, Any]]) -> list[bytes]
     if form == "json-schema":
         return [head + json.dumps(one).encode() for one in events]
     if form == "protobuf":
-        from abers_connectors.schemas.protobuf_schema import ProtoFile  # noqa: PLC0415 - an extra
+        from abers_connectors.schemas.protobuf import ProtoFile  # noqa: PLC0415 - an extra
 
         message = ProtoFile(_proto(wide=wide), {}).message_type([0])
         return [head + b"\0" + message(**one).SerializeToString() for one in events]

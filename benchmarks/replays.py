@@ -7,7 +7,6 @@ and the least work that any job of this kind needs.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,15 +18,13 @@ from unittest.mock import patch
 
 import msgspec
 
-from abers import VennAbers
 from abers.backends import core
 from abers.stream import Prediction
-from abers.stream.tasks.binary import BinaryTask
+from abers.stream.calibration_step import CalibrationStep
 from abers.stream.validation import EventValidator
 from abers_connectors.config.model import load
 from abers_connectors.replay.job import job_of_config
-from abers_connectors.sinks.parquet import ParquetFileSink
-from abers_connectors.sinks.text import TextSink
+from abers_connectors.sinks.rows import ParquetFileSink, TextSink
 from benchmarks.events import DELAY, FORMATS, LATE, ONE, TWO, write_files
 from benchmarks.page import Key, size, table
 from benchmarks.timing import Spread, digits, in_turns, seconds
@@ -50,20 +47,18 @@ _FORMS = {
 _BATCH = 5_000  # records that the floor decodes at once, as the sources do
 _THOUSAND = 1_000
 
-READ, VALIDATION, PENDING_STORE, CALIBRATOR, OUTPUTS, WRITE, REST = PARTS = (
+READ, VALIDATION, PENDING_STORE, CALIBRATION, WRITE, REST = PARTS = (
     "read, decode, map to events",
     "validation: check, number, columns",
     "pending store: join observations and labels",
-    "calibrator: predict and learn",
-    "outputs: rows to predictions",
-    "encode and write",
+    "calibration: predict and learn",
+    "make predictions, encode and write them",
     "everything else",
 )
 _CALLS: tuple[tuple[str, type, str], ...] = (  # none is inside another
     (VALIDATION, EventValidator, "validate"),
     (PENDING_STORE, core.PendingStore, "take"),
-    (CALIBRATOR, VennAbers, "run"),
-    (OUTPUTS, BinaryTask, "predictions"),
+    (CALIBRATION, CalibrationStep, "run"),
     *((WRITE, sink, name) for sink in (TextSink, ParquetFileSink) for name in ("write", "close")),
 )
 
@@ -166,12 +161,15 @@ class _Clocked:
 
 def _parts(job: Job) -> Seconds:
     """Replay with a clock around each part; seconds by part."""
-    spent: Seconds = defaultdict(float)
+    spent: Seconds = dict.fromkeys(PARTS, 0.0)
     with ExitStack() as stack:
         for part, owner, name in _CALLS:
             call = _timed(spent, part, getattr(owner, name))
             stack.enter_context(patch.object(owner, name, call))
         taken = seconds(partial(_run, job._replace(source=_Clocked(job.source, spent))))
+    if unclocked := [part for part in PARTS if part != REST and not spent[part]]:
+        msg = f"no call was clocked of {unclocked}"
+        raise RuntimeError(msg)
     spent[REST] = taken - sum(spent.values())
     return spent
 
@@ -211,7 +209,7 @@ def _body(n: int, found: dict[str, Spread]) -> str:
 
 def _spent(n: int, found: dict[str, list[Seconds]]) -> str:
     medians = {
-        suffix: {part: median(one.get(part, 0.0) for one in rounds) for part in PARTS}
+        suffix: {part: median(one[part] for one in rounds) for part in PARTS}
         for suffix, rounds in found.items()
     }
     rows = []

@@ -1,6 +1,6 @@
-"""`abers state rescale` of many models: `python -m benchmarks.rescale [MODELS]`.
+"""`abers state rescale` of many models.
 
-100,000 models (or the number that is given) of 20 labels each, in 16 partitions and with monitors
+Models of 20 labels each, in 16 partitions and with monitors
 and tests, go to 32, and these to 13. Snapshots are in a folder, and a broker runs on this machine.
 First no changelog goes on behind a snapshot, so no model is loaded. Then each does, by a record, so
 all are.
@@ -25,26 +25,26 @@ from abers.stream.snapshot import read, write
 from abers.version import __version__
 from abers_connectors.config.model import Config, load
 from abers_connectors.kafka.assembly import snapshot_store
-from abers_connectors.kafka.connection import new_producer, open_admin
+from abers_connectors.kafka.connection import client_settings, new_producer, open_admin
 from abers_connectors.kafka.generations import Generation, generation_in_use
 from abers_connectors.kafka.group_members import commit_offsets
-from abers_connectors.kafka.settings import client_settings
-from abers_connectors.kafka.topic_creation import create_topics
-from abers_connectors.runtime.application import kafka_section
-from abers_connectors.runtime.changelog import ChangelogRecord, encode
-from abers_connectors.runtime.checkpoint import Checkpoint, snapshot_scope
-from abers_connectors.runtime.rescaled_tasks import RescaledTask, rescaled
-from abers_connectors.runtime.saved_task import SavedTask
+from abers_connectors.kafka.topic_checks import create_topics
+from abers_connectors.runtime.application import Checkpoint, kafka_section, snapshot_scope
+from abers_connectors.runtime.rescaled_tasks import RescaledTask, SavedTask, rescaled
+from abers_connectors.runtime.task import ChangelogRecord, encode
 from benchmarks.many_models import filled
-from benchmarks.page import table
-from benchmarks.rivals import ROOT
-from benchmarks.service import broker
+from benchmarks.page import Key, Section, size, table
+from benchmarks.service import NO_BROKER, SCRIPT, broker, broker_here
+from benchmarks.timing import Spread, digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MODELS, PARTITIONS, THEN = 100_000, 16, (32, 13)
+    from benchmarks.plan import Plan
+
+PARTITIONS, THEN = 16, (32, 13)
 OFFSETS = (0, -1)
+PROTECTED, _PROTECTED = "protected", {"scores": "probability"}
 
 
 class Cost(NamedTuple):
@@ -146,21 +146,26 @@ def costs(folder: Path, bootstrap: str, models: int, more: dict[str, object]) ->
     yield cost(folder, PARTITIONS)
 
 
-def main(models: int = MODELS) -> None:
-    """Measure and print."""
-    kinds = {"merged": {}, "protected": {"task": {"scores": "probability"}}}
+def rescale(plan: Plan) -> Section:
+    """Measure the seconds, the processor time and the memory of the command."""
+    title, models = "More partitions", plan.large // 10
+    if not broker_here():
+        return Section(title, NO_BROKER, {})
+    kinds: dict[str, dict[str, object]] = {"merged": {}, PROTECTED: {"task": _PROTECTED}}
     rows: list[list[object]] = []
-    with broker([sys.executable, str(ROOT / "scripts" / "kafka-broker")]) as bootstrap:
+    values: dict[Key, Spread] = {}
+    with broker(SCRIPT) as bootstrap:
         for kind, more in kinds.items():
             with TemporaryDirectory(prefix=f"rescale-{kind}-") as folder:
-                found = costs(Path(folder), bootstrap, models, dict(more))
                 names = (*(f"to {number}" for number in THEN), f"to {PARTITIONS}, loaded")
-                rows += [
-                    [kind, name, *(f"{one:,.1f}" for one in each)]
-                    for name, each in zip(names, found, strict=True)
-                ]
-    sys.stdout.write(table(["", "", "seconds", "of CPU", "MB at most"], rows) + "\n")
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+                found = zip(names, costs(Path(folder), bootstrap, models, more), strict=True)
+                for name, one in found:
+                    rows.append([f"{kind}, {name}", *map(digits, one)])
+                    values["rescale", f"{kind}, {name}", models] = Spread.of([one.seconds])
+    body = (
+        f"`abers state rescale` of {size(models)} models of 20 labels, first from {PARTITIONS}"
+        " partitions whose snapshots stand at the ends of their changelogs. For the last rows each"
+        " changelog goes on behind its snapshot, so all models are loaded.\n\n"
+        + table(["", "seconds", "of CPU", "MB at most"], rows)
+    )
+    return Section(title, body, values)

@@ -1,4 +1,4 @@
-"""The router on a broker of its own, compared with a bare loop: `python -m benchmarks.router`.
+"""The router on a broker of its own, compared with a bare loop: `python -m benchmarks.router …`.
 
 Both read two topics with keys of any kind, and write each record to the partition of its model, in
 transactions of equally many records. The bare loop reads only the model, and merges nothing. The
@@ -23,13 +23,22 @@ import numpy as np
 
 from benchmarks.page import Section, size, table
 from benchmarks.rivals import ROOT
-from benchmarks.service import CLIENTS, DEFAULT, MEDIAN, TAIL, broker, lateness
+from benchmarks.service import (
+    CLIENTS,
+    DEFAULT,
+    MEDIAN,
+    NO_BROKER,
+    SCRIPT,
+    TAIL,
+    broker,
+    broker_here,
+    lateness,
+)
 from benchmarks.timing import Spread, in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from benchmarks.page import Key
+    from benchmarks.plan import Plan
 
 BARE, ROUTER, BY_ID = "bare", "router", "router, labels by id"
 TASKS, INPUTS, MODELS = 16, 4, 50
@@ -40,12 +49,17 @@ _SPANS = 30.0  # seconds in which latency is measured
 _ROUTED = {"kafka.route_by": "model"}
 
 
-def router(records: int = _RECORDS, rounds: int = _ROUNDS, spans: float = _SPANS) -> Section:
+def router(plan: Plan) -> Section:
     """Measure the processor time of a record on each client, and how late predictions are."""
+    title, whole = "The router", plan.rounds > _ROUNDS
+    if not broker_here():
+        return Section(title, NO_BROKER, {})
+    records, rounds, spans = (
+        (_RECORDS, _ROUNDS, _SPANS) if whole else (2 * plan.replayed, 1, _SPANS / 10)
+    )
     rows: list[list[object]] = []
     values: dict[Key, Spread] = {}
-    script = [sys.executable, str(ROOT / "scripts" / "kafka-broker"), "--optimized"]
-    with broker(script) as bootstrap:
+    with broker(SCRIPT) as bootstrap:
         topics = f"routes-{time.time_ns()}"
         _written(bootstrap, topics, records)
         for client in CLIENTS:
@@ -55,14 +69,14 @@ def router(records: int = _RECORDS, rounds: int = _ROUNDS, spans: float = _SPANS
             )
             rows.append([client, *found.values()])
             of = "" if client == DEFAULT else f" {client}"
-            for name in (ROUTER, BY_ID):
+            for name in _LOOPS:
                 values[("router", name + of, BATCH)] = found[name]
         late = _late(bootstrap, spans)
     body = (
         f"Microseconds of processor time a record, {size(BATCH)} records a transaction,"
         f" {TASKS} partitions.\n\n{table(['', *_LOOPS], rows)}\n{late}"
     )
-    return Section("The router", body, values)
+    return Section(title, body, values)
 
 
 def _late(bootstrap: str, spans: float) -> str:
@@ -131,9 +145,9 @@ def _routed(flags: dict[str, object], records: int) -> float:
     """Route all records; return the processor time of one after the first transaction."""
     from abers_connectors.config.model import load  # noqa: PLC0415 - it needs an extra
     from abers_connectors.kafka.assembly import open_worker  # noqa: PLC0415
-    from abers_connectors.kafka.topic_creation import create_topics  # noqa: PLC0415
+    from abers_connectors.kafka.topic_checks import create_topics  # noqa: PLC0415
+    from abers_connectors.process import Supervisor  # noqa: PLC0415
     from abers_connectors.runtime.application import Application  # noqa: PLC0415
-    from abers_connectors.systemd import Supervisor  # noqa: PLC0415
 
     config = load(flags=flags, environ={})
     create_topics(config)
@@ -149,9 +163,9 @@ def _routed(flags: dict[str, object], records: int) -> float:
 def _bare(flags: dict[str, Any], records: int) -> float:
     """Do the least with the same calls of a client that routes all records."""
     from abers_connectors.config.model import load  # noqa: PLC0415 - it needs an extra
-    from abers_connectors.kafka.topic_creation import create_topics  # noqa: PLC0415
+    from abers_connectors.kafka.topic_checks import create_topics  # noqa: PLC0415
+    from abers_connectors.process import Watchdog  # noqa: PLC0415
     from abers_connectors.runtime.transport import TopicPartition, open_transport  # noqa: PLC0415
-    from abers_connectors.runtime.watchdog import Watchdog  # noqa: PLC0415
 
     config = load(flags=flags, environ={})
     create_topics(config)
@@ -217,18 +231,15 @@ class _Counted:
         return 1e6 * (process_time() - began) / (self.done - first)
 
 
-def main(words: list[str]) -> Iterator[str]:
-    """Yield the figure of a loop, or the section."""
-    if not words:
-        yield router().markdown()
-        return
+def main(words: list[str]) -> str:
+    """Return the figure of a loop."""
     name, client, bootstrap, topics, records = words
     flags = _flags(client, bootstrap, topics)
     if name == BY_ID:
         flags["input.label_fields"] = {"model": "record:observation"}
     loop = _bare if name == BARE else _routed
-    yield str(loop(flags, int(records)))
+    return str(loop(flags, int(records)))
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(main(sys.argv[1:]))
+    sys.stdout.write(main(sys.argv[1:]))

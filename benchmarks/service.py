@@ -37,6 +37,8 @@ PROTECTED = "abers, protected"
 CPU = "µs of processor time an input"
 DEFAULT, FAST = "kafka-python", "librdkafka"
 CLIENTS = (DEFAULT, FAST)
+SCRIPT = [sys.executable, str(ROOT / "scripts" / "kafka-broker"), "--optimized"]
+NO_BROKER = "Not measured: there is no broker here."
 BATCHES = (500, 2_000)
 MEDIAN, TAIL = "median", "99 %"
 _BEHIND = 500  # observations between one and its label
@@ -50,13 +52,17 @@ _SUFFIXES = ("observations", "labels", "predictions", "dead", "changelog")
 def service(plan: Plan) -> Section:
     """Measure rates and latency; where no broker can be had, say so."""
     title = "The service on Kafka"
-    script = [sys.executable, str(ROOT / "scripts" / "kafka-broker"), "--optimized"]
-    if subprocess.run([*script, "--fetch"], check=False, capture_output=True).returncode:  # noqa: S603 - of ours
-        return Section(title, "Not measured: there is no broker here.", {})
-    with broker(script) as bootstrap:
+    if not broker_here():
+        return Section(title, NO_BROKER, {})
+    with broker(SCRIPT) as bootstrap:
         parts = [_rates(plan, bootstrap), _latency(plan, bootstrap)]
     values = {key: spread for _, found in parts for key, spread in found.items()}
     return Section(title, "".join(body for body, _ in parts), values)
+
+
+def broker_here() -> bool:
+    """Return whether a broker can be had; it is fetched."""
+    return not subprocess.run([*SCRIPT, "--fetch"], check=False, capture_output=True).returncode  # noqa: S603 - of ours
 
 
 @contextmanager
@@ -70,7 +76,8 @@ def broker(script: list[str]) -> Iterator[str]:
             process.terminate()
 
 
-def _create(bootstrap: str, topics: str, suffixes: tuple[str, ...] = _SUFFIXES) -> None:
+def create(bootstrap: str, topics: str, suffixes: tuple[str, ...] = _SUFFIXES) -> None:
+    """Create the topics of a service, with names that begin alike."""
     from kafka import KafkaAdminClient  # noqa: PLC0415 - an extra
 
     options = {"num_partitions": 1, "replication_factor": 1}
@@ -131,7 +138,7 @@ class _Loops:
     def _ran(self, name: str) -> tuple[str, float, float]:
         """Run a loop over topics of its own; return their name, its rate and processor time."""
         topics = f"rates-{time.time_ns()}"
-        _create(self._bootstrap, topics)
+        create(self._bootstrap, topics)
         _written(self._bootstrap, topics, self._count)
         before = topics if name == SERVICE else self._before
         words = [name, self._client, self._bootstrap, topics, before]
@@ -165,10 +172,12 @@ def _rates(plan: Plan, bootstrap: str) -> tuple[str, dict[Key, Spread]]:
         rows.append([f"{client}, {size(batch)}", *rates, share, *cpu])
         of = "" if client == DEFAULT else f" {client}"
         values |= {
+            ("service", BARE + of, batch): rates[0],
             ("service", SERVICE + of, batch): rates[1],
             ("service", SHARE + of, batch): share,
         }
         values[("service", CPU + of, batch)] = cpu[1]
+        values[("service", f"{CPU}, {PROTECTED}{of}", batch)] = cpu[2]
     body = (
         "### Compared with a bare loop\n\nThousands of inputs a second, half of them observations"
         f" and half their labels. {size(2 * count)} of them wait in two topics of one partition;"
@@ -212,7 +221,7 @@ def lateness(
 ) -> list[float]:
     """Return how late each prediction of a service is, in milliseconds; `more` configures it."""
     topics = f"latency-{time.time_ns()}"
-    _create(bootstrap, topics)
+    create(bootstrap, topics)
     with (
         TemporaryDirectory() as folder,
         _serving(client, bootstrap, topics, Path(folder), more or {}),

@@ -1,4 +1,4 @@
-"""The work of a service a record, by models and tasks: `python -m benchmarks.service_models`.
+"""The work of a service a record, by models and tasks.
 
 A transaction reads JSON records of all tasks of a process, predicts and learns with the default
 settings, encodes the predictions, and makes the changelog. No broker takes part, so the price of a
@@ -8,7 +8,6 @@ client is the rest of what `benchmarks.service` measures. Processor time, all ca
 from __future__ import annotations
 
 import json
-import sys
 from collections import deque
 from functools import partial
 from itertools import islice
@@ -17,19 +16,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abers_connectors.config.model import load
-from abers_connectors.runtime import changelog
+from abers_connectors.runtime import task as changelog
 from abers_connectors.runtime.application import Application
+from abers_connectors.runtime.batches import MergedRecords
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.serializer import Serializer
 from abers_connectors.runtime.task import StreamTask
-from abers_connectors.runtime.timestamp_merge import MergedRecords
-from benchmarks.machine import description
-from benchmarks.page import table
-from benchmarks.timing import cpu_seconds, in_turns
+from benchmarks.page import Key, Section, size, table
+from benchmarks.timing import Spread, cpu_seconds, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from benchmarks.plan import Plan
+
+TASKS = "tasks"
 _CASES = (  # models, tasks, records of a transaction
     *((1, 1, 2_000), (50, 1, 2_000), (3_000, 1, 2_000)),
     *((3_000, 4, 2_000), (3_000, 4, 8_000), (3_000, 16, 2_000), (3_000, 16, 8_000)),
@@ -116,18 +117,25 @@ def _record(number: int, id_: str, model: int, **given: float) -> _Record:
     return _Record("scores", 0, number, time, name.encode(), value)
 
 
-def main() -> None:
-    """Measure all cases, and print the table."""
-    cases = {str(case): partial(Service(*case).measured) for case in _CASES}
-    found = in_turns(_ROUNDS, cases)
+def tasks(plan: Plan) -> Section:
+    """Measure all cases in turns; microseconds of processor time a record."""
+    whole = plan.rounds >= _ROUNDS
+    chosen = _CASES if whole else _CASES[:2]
+    cases = {str(case): partial(Service(*case).measured) for case in chosen}
+    found = in_turns(_ROUNDS if whole else 1, cases)
     (first, *_) = (one.median for one in found.values())
     rows = [
-        [*case, one, f"{one.median / first:.2f}"]
-        for case, one in zip(_CASES, found.values(), strict=True)
+        [f"{size(models)} models, {tasks} tasks", size(records), one, f"{one.median / first:.2f}"]
+        for (models, tasks, records), one in zip(chosen, found.values(), strict=True)
     ]
-    heads = ["models", "tasks", "records a transaction", "µs a record", "to the first"]
-    sys.stdout.write(f"{table(heads, rows)}\n{description()}\n")
-
-
-if __name__ == "__main__":
-    main()
+    values: dict[Key, Spread] = {
+        (TASKS, f"{models} models, {tasks} tasks", records): one
+        for (models, tasks, records), one in zip(chosen, found.values(), strict=True)
+    }
+    body = (
+        "The work of a service without its client: JSON records of all tasks of a process are"
+        " decoded, predicted and learned with protected probabilities, and encoded with the"
+        " changelog. µs of processor time a record.\n\n"
+        + table(["", "records a transaction", "µs a record", "to the first"], rows)
+    )
+    return Section("Models and tasks of a service", body, values)

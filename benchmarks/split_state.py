@@ -1,13 +1,7 @@
-"""A saved state is split by model, compared with loading it: `python -m benchmarks.split_state`.
-
-20,000 models (or the number that is given) of 20 labels each, with monitors and tests. Their
-snapshot is read and split into 16 parts, these are sealed, and joined again; restoring loads each
-model. The clock is that of the processor, and all take turns.
-"""
+"""A saved state is split by model, compared with loading it."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -15,15 +9,16 @@ from zlib import crc32
 from abers.stream import Processor, Settings
 from abers.stream.repartition import join, split
 from abers.stream.snapshot import Snapshot, read, write
-from benchmarks.machine import description
 from benchmarks.many_models import filled
-from benchmarks.page import table
+from benchmarks.page import Key, Section, size, table
 from benchmarks.timing import Spread, cpu_seconds, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MODELS, PARTS, ROUNDS = 20_000, 16, 5
+    from benchmarks.plan import Plan
+
+PARTS, ROUNDS = 16, 5
 READ, SEAL, JOIN, RESTORE = "read and split", "seal the parts", "join them", "restore"
 
 
@@ -42,8 +37,29 @@ def sealed(parts: list[Snapshot]) -> list[bytes]:
     return [b"".join(write(one, None, None, "")) for one in parts]
 
 
-def micros(settings: Settings, models: int) -> dict[str, Spread]:
-    """Return microseconds a model of each step."""
+def split_state(plan: Plan) -> Section:
+    """Measure each step in turns; microseconds of processor time a model."""
+    models = plan.large // 50
+    rows: list[list[object]] = []
+    values: dict[Key, Spread] = {}
+    for name, settings in (
+        ("merged", Settings(probability="merged", max_models=models)),
+        ("protected", Settings(scores="probability", max_models=models)),
+    ):
+        found = _micros(settings, models, min(plan.rounds, ROUNDS))
+        share = found[RESTORE].median / found[READ].median
+        rows.append([name, *found.values(), f"{share:.1f}"])
+        values |= {(f"split, {step}", name, models): one for step, one in found.items()}
+    body = (
+        f"A snapshot of {size(models)} models of 20 labels, with monitors and tests, is read and"
+        f" split into {PARTS} parts; these are sealed, and joined again. Restoring loads each"
+        " model. µs of processor time a model.\n\n"
+        + table(["", READ, SEAL, JOIN, RESTORE, "restore / read and split"], rows)
+    )
+    return Section("A saved state, split by model", body, values)
+
+
+def _micros(settings: Settings, models: int, rounds: int) -> dict[str, Spread]:
     blob = filled(settings, models).snapshot()
     parts = split_of(blob)
     calls: dict[str, Callable[[], object]] = {
@@ -52,27 +68,8 @@ def micros(settings: Settings, models: int) -> dict[str, Spread]:
         JOIN: partial(join, parts),
         RESTORE: partial(Processor.restore, blob, settings),
     }
-    timed = {name: partial(_micros, call, models) for name, call in calls.items()}
-    return in_turns(ROUNDS, timed)
 
+    def micros(call: Callable[[], object]) -> float:
+        return 1e6 * cpu_seconds(call) / models
 
-def _micros(call: Callable[[], object], models: int) -> float:
-    return 1e6 * cpu_seconds(call) / models
-
-
-def main(models: int = MODELS) -> None:
-    """Measure and print."""
-    rows: list[list[object]] = []
-    for name, settings in (
-        ("merged", Settings(probability="merged", max_models=models)),
-        ("protected", Settings(scores="probability", max_models=models)),
-    ):
-        found = micros(settings, models)
-        share = found[RESTORE].median / found[READ].median
-        rows.append([name, *found.values(), f"{share:.1f}"])
-    head = ["µs of CPU a model", READ, SEAL, JOIN, RESTORE, "restore / read and split"]
-    sys.stdout.write(f"{table(head, rows)}\n{description()}\n")
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    return in_turns(rounds, {name: partial(micros, call) for name, call in calls.items()})

@@ -80,14 +80,18 @@ class Noise:
         """Start without any measurement."""
         self._seconds: list[float] = []
 
+    def begin(self) -> None:
+        """Forget what was measured before, and time the work once."""
+        self._seconds.clear()
+        self.listen()
+
     def listen(self) -> None:
         """Time the work once more."""
         self._seconds.append(seconds(lambda: sum(range(_SPIN))))
 
     def spread(self) -> Spread:
-        """Time taken relative to the fastest."""
-        fastest = min(self._seconds)
-        return Spread.of([taken / fastest for taken in self._seconds])
+        """Return the milliseconds that it took."""
+        return Spread.of([1e3 * taken for taken in self._seconds])
 
 
 NOISE = Noise()

@@ -109,7 +109,7 @@ def section(name: str, found: Watched) -> str:
             for numbers in [shares(forecasts[rows], found.labels[rows])]
         ]
         heads = ["lower, mean", "lower, share", "upper, mean", "upper, share"]
-        subject = {"raw": "Raw scores", "calibrated": "Served probabilities"}[verdict.view]
+        subject = {"raw": "Raw scores", "calibrated": "Calibrated probabilities"}[verdict.view]
         parts += [f"**{subject}.** {verdict.sentence}\n", table(["rows", *heads], rows)]
     parts += [f"**Calibration.** {one.sentence}\n" for one in [found.monitor.losses] if one]
     return "\n".join(parts)

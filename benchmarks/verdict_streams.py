@@ -10,7 +10,7 @@ from scipy import special
 from abers.backends import core
 from abers.monitoring import CalibrationEProcess, VerdictSequence
 from abers.monitoring.e_processes import LEARNS, PREDICTS, EProcessSteps
-from abers.monitoring.findings import (
+from abers.monitoring.forecast_groups import (
     NOT_FOUND,
     OVER_CONFIDENT,
     STATUSES,
@@ -18,8 +18,8 @@ from abers.monitoring.findings import (
     TOO_LOW,
     TRUSTWORTHY,
     UNDER_CONFIDENT,
+    ForecastGroups,
 )
-from abers.monitoring.forecast_groups import ForecastGroups
 from benchmarks import verdict_reference as reference
 
 if TYPE_CHECKING:

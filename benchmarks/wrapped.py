@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Events = list[tuple[int, dict[Any, Any], bool]]
 
 BARE, WITH_IDS, WITHOUT = "the bare learner", "wrapped, with ids", "wrapped, without ids"
-ADDED = "added by the wrapper"
+ADDED, WRAPPED = "added by the wrapper", "an event, wrapped or bare"
 EVENTS = 1_250  # all there are
 _MICRO = 1e6
 _PASSES = 5  # a round of the stream takes hundredths of a second
@@ -46,7 +46,7 @@ def wrapped(plan: Plan) -> Section:
     for name, spread in found.items():
         more = Spread(*(each - alone for each, alone in zip(spread, bare, strict=True)))
         rows.append([name, spread, digits(spread.median / bare.median), digits(more.median)])
-        values[ADDED, name, EVENTS] = more
+        values |= {(ADDED, name, EVENTS): more, (WRAPPED, name, EVENTS): spread}
     body = (
         f"LogisticRegression on river's Phishing, {size(EVENTS)} events, each predicted and"
         " then learned; µs an event. Without ids the wrapper lets the learner score the features"

@@ -17,7 +17,7 @@ BOOTSTRAP_SERVERS = "kafka:19092"
 RATE = 20  # observations a second
 LATE = 30 * RATE  # observations between one and its label
 DRIFT = 600 * RATE  # observations after which the scores are too high
-BAD = 2_000  # one observation in so many is a bad record
+BAD = 2_000  # one observation in this many is a bad record
 
 Record = tuple[str, str, dict[str, Any]]  # topic, key, value
 

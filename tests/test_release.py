@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -129,3 +131,19 @@ def test_the_core_runs_on_every_processor() -> None:
     assert len(sources) > 40
     found = [one.name for one in sources if re.search(r"-m(arch|tune|cpu)=", one.read_text())]
     assert found == []
+
+
+def test_what_a_wheel_must_print_is_printed() -> None:
+    """The check that each wheel must pass, `scripts/smoke`, passes for this environment."""
+    command = [str(ROOT / "scripts" / "smoke"), sys.executable]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_what_is_released_has_licences() -> None:
+    """Each licence that a script adds to the SBOM is of a package that the container has."""
+    table = (ROOT / "scripts" / "licences").read_text()
+    named = re.findall(r'^    "([\w-]+)":', table, re.MULTILINE)
+    locked = (ROOT / "locks" / "run.txt").read_text()
+    assert named
+    assert [one for one in named if f"\n{one}==" not in locked] == []

@@ -27,7 +27,7 @@ from benchmarks.papers import (
     weka,
 )
 from benchmarks.papers.manifest import excuse
-from benchmarks.papers.report import data_sets, ending
+from benchmarks.papers.report import data_sets, ending, foldings, missing
 from benchmarks.papers.runner import Budget, kept, run
 
 if TYPE_CHECKING:
@@ -99,6 +99,9 @@ def main(words: Sequence[str] | None = None) -> None:
             tasks = paper.tasks(quick=arguments.quick)
             possible = _possible(paper, tasks, folder if folder.is_dir() else None)
             file = output / "answers" / f"{name}.jsonl"
+            there = kept(file, possible)
+            if len(there) < len(possible):
+                _say(f"{name}: {missing(possible, there)}")
             run(possible, folder, file, budget)
             _write(paper, tasks, kept(file, tasks), output)
             if arguments.quick:
@@ -109,8 +112,9 @@ def _write(paper: Paper, tasks: list[Task], answers: dict[str, Answer], output: 
     page = paper.page(answers)
     data = [data_sets(paper.sets)] if paper.sets else []
     parts = page.markdown, *data, ending(paper.name, tasks, answers)
-    for file, text in {f"{paper.name}.md": "\n".join(parts), **page.figures}.items():
-        (output / file).write_text(text, encoding="utf-8")
+    text = foldings("\n".join(parts))
+    for file, content in {f"{paper.name}.md": text, **page.figures}.items():
+        (output / file).write_text(content, encoding="utf-8")
     _say(f"{paper.name}: wrote {output / paper.name}.md")
 
 

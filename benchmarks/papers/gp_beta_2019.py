@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PAPER"]
 
-_YEAR, _SPLITS, _TRAIN, _CALIBRATING = 2019, 20, 0.75, 1 / 3
+_YEAR, _TRAIN, _CALIBRATING = 2019, 0.75, 1 / 3
 SETS = {
     "Diabetes": "diabetes_sklearn",
     "Boston": "boston",
@@ -176,7 +176,7 @@ def tasks(*, quick: bool) -> list[Task]:
     found += [Task("gp_beta_2019/figure/2", maps, three)]
     if quick:
         return [*found, _task("OLS", "Boston", 0, honest=False, inducing=[8], steps=500)]
-    for number in range(_SPLITS):
+    for number in range(gp_beta_2019_page.SPLITS):
         found += [_task(b, d, number, honest=False) for d in (*_SMALL, "Energy") for b in _BASES]
         found += [_task(b, d, number, honest=True) for d in _SMALL for b in ("OLS", "BR", "NN")]
     return found

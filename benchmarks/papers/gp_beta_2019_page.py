@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     Answers = Mapping[str, Answer]
     Found = dict[tuple[str, str, bool, str, str], Mean]  # base, data, honest, system, metric
 
-__all__ = ["page"]
+__all__ = ["SPLITS", "page"]
+
+SPLITS = 20
 
 _NAME = "gp_beta_2019"
 _DATA = {
@@ -51,7 +53,7 @@ After this page you know how near abers comes to table 1 and the figures of the 
 often GP-Beta helps. `python -m benchmarks.papers gp_beta_2019` writes it. Smaller is better; a
 cell of ours is a mean over random splits, ± its standard error if there are several.
 
-## Protocol
+### Protocol
 
 - 75 % of a random permutation train, as in the authors' code. Base model and calibrators learn
   the same training set; the honest variant below trains the base on two thirds of it and
@@ -71,7 +73,7 @@ cell of ours is a mean over random splits, ± its standard error if there are se
 - PBL is summed over the test points and averaged over the levels 0.05 to 0.95, as the published
   numbers are.
 
-## Deviations
+### Deviations
 
 - The paper has one split, of an unknown fraction; ours are others.
 - GP has 8 restarts instead of the 32 of the authors' code. With none it predicts a constant on
@@ -97,6 +99,7 @@ def page(answers: Answers) -> Page:
         for r in records(HERE / "published" / f"{_NAME}.tsv")
     }
     parts = [_HEAD, _counts(found)]
+    parts += ["## Table 1\n", _splits(found)]
     parts += [_table(found, published, metric) for metric in _METRICS]
     parts += [_honest(found), _figures()]
     figures = {"curve": _curve, "mixture": _mixture, "parameters": _parameters, "maps": _maps}
@@ -126,11 +129,25 @@ def _table(found: Found, published: Mapping[tuple[str, str, str, str], float], m
                 ours = found.get((base, data, False, system, metric), _NONE)
                 cells += beside(published[metric, base, data, system], [ours], 2)
                 splits = ours.repetitions
-            rows.append([*cells, str(splits)])
+            rows.append([*cells, f"{splits} of {SPLITS}"])
     head = ["base, data"]
     for system in _SYSTEMS:
         head += [f"{system} published", "ours", "difference"]
-    return f"## Table 1, {_METRICS[metric]}\n\n{table([*head, 'splits'], rows)}"
+    return f"### Table 1, {_METRICS[metric]}\n\n{table([*head, 'splits'], rows)}"
+
+
+def _splits(found: Found) -> str:
+    """Write how many splits were run."""
+    cells = [
+        found.get((base, data, False, "Base", "NLL"), _NONE).repetitions
+        for base in _BASES
+        for data in _DATA.values()
+    ]
+    return (
+        f"A row is a base model on a data set. {cells.count(SPLITS)} of {len(cells)} rows have all"
+        f" {SPLITS} splits; the others have {min(cells)} or more. The end says how long the rest"
+        " takes.\n"
+    )
 
 
 def _counts(found: Found) -> str:
@@ -171,17 +188,20 @@ def _honest(found: Found) -> str:
     text = (
         "NLL where the base learned two thirds of the training set, and the calibrators the rest:"
     )
-    return f"## Honest\n\n{text}\n\n{table(['base, data', *_SYSTEMS], rows)}"
+    return f"### Honest, NLL\n\n{text}\n\n{table(['base, data', *_SYSTEMS], rows)}"
 
 
 def _figures() -> str:
     return (
-        "## Figures\n\nThe share of test labels below the quantile of each level, mean over all"
-        f" cells on the same training set:\n\n![Quantile calibration]({_NAME}_curve.svg)\n\n"
+        "## Quantile calibration\n\nThe share of test labels below the quantile of each level, mean"
+        " over all cells on the same training set:\n\n"
+        f"![Quantile calibration]({_NAME}_curve.svg)\n\n"
+        "### Figure 1, a mixture\n\n"
         "Two lines, y = 1 + 2x and y = 0.5 - x with noise of 0.15, mixed half and half (the paper's"
         " own mixture is not in our copy): the density at x = 0.8, where they are apart. OLS has"
         " one mode between them; GP-Beta reaches both lines, but has not the paper's two modes."
         f"\n\n![Densities of a mixture]({_NAME}_mixture.svg)\n\n"
+        "### Figure 2, calibration maps\n\n"
         "The beta maps of the same GP-Beta, as in the paper's figure 2: a, b and c by the mean that"
         " OLS predicts, the medians of what is drawn, and the map at three inputs. Where the lines"
         " cross the map is a sigmoid, which makes the prediction narrower; where they are apart it"

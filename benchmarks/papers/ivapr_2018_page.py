@@ -38,7 +38,7 @@ After this page you know how near abers comes to table 1 and figures 1 to 3 of t
 -m benchmarks.papers ivapr_2018` writes it. The tables have the CRPS, smaller is better; a cell of
 ours is a mean over random splits, ± its standard error.
 
-## Protocol
+### Protocol
 
 - 70 % of a random permutation train, the rest is the test set. A is a step at the prediction of
   the regressor, IVAPR calibrates the prediction.
@@ -50,7 +50,7 @@ ours is a mean over random splits, ± its standard error.
   training set's own predictions, which fits the published numbers best and has no guarantee;
   “honest” trains on two thirds of the training part and calibrates on the rest.
 
-## Deviations
+### Deviations
 
 - The grids and the degree of the polynomials are not stated. Ours: degree 2, least squares; trees
   of depth 4, 8 or any, with 1 or 5 rows a leaf; forests of 50 trees with a third or all of the
@@ -133,13 +133,14 @@ def _units(found: Found, published: Mapping[tuple[str, str, str], float]) -> str
         for data, regressor in dict.fromkeys(key[:2] for key in published)
     ]
     head = ["data, regressor", "A", "IVAPR", "honest"]
-    return f"## CRPS in units of the label\n\n{table(head, rows)}"
+    return f"### CRPS in units of the label\n\n{table(head, rows)}"
 
 
 def _figures(answers: Answers) -> str:
     parts = ["## Figures\n"]
     parts.append(
-        "Figure 1, labels that equal their scores, 1 to 100: the predictive CDFs of three scores"
+        "### Figure 1, noiseless labels\n\n"
+        "Labels that equal their scores, 1 to 100: the predictive CDFs of three scores"
         " rise where the label is, and their densities, differences of the CDF between labels,"
         " have their peaks there.\n\n"
         f"![Predictive CDFs of the scores 10, 30 and 60]({_NAME}_1.svg)\n\n"
@@ -153,7 +154,8 @@ def _figures(answers: Answers) -> str:
                 rows.append([f"{answer.spec['data']}, {bag}", *shown])
     levels = [f"{level * 10} %" for level in range(1, 10)]
     parts.append(
-        "Figure 2, the share of test labels in central intervals, of the merged CDF, over 100"
+        "### Figure 2, coverage\n\n"
+        "The share of test labels in central intervals, of the merged CDF, over 100"
         " splits 2 : 1 with a linear model (the paper does not name its own); Facebook without"
         " comments, likes and shares, since a linear model of them is exact:\n\n"
         + table(["data, calibrated on the", *levels], rows)
@@ -163,7 +165,8 @@ def _figures(answers: Answers) -> str:
         if name.endswith("figure/3"):
             gaps = np.array(answer.result["median"]) - np.array(answer.result["truth"])
             parts.append(
-                f"Figure 3, labels from 1 to 500, scores with standard normal noise, 300 learned,"
+                "### Figure 3, medians\n\n"
+                "Labels from 1 to 500, scores with standard normal noise, 300 learned,"
                 " 200 predicted: the predicted median, the middle of where the CDF is 1/2, less the"
                 f" label has the mean {gaps.mean():+.2f} ±"
                 f" {gaps.std(ddof=1) / len(gaps) ** 0.5:.2f} and the standard deviation"

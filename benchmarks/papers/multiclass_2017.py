@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 from abers import Platt, VennAbers
 from abers.batch import cvap
 from abers.calibration import brier_merge, cross_brier_merge, cross_log_merge, log_merge
-from abers.calibration._coupling import PKPD
+from abers.calibration.multiclass import PKPD
 from benchmarks.papers import multiclass_2017_page
 from benchmarks.papers.paper import Paper
 from benchmarks.papers.runner import Spec, Task

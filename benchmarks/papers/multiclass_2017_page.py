@@ -38,14 +38,14 @@ After this page you know how near abers comes to tables 1 to 4 and figures 1 to 
 `python -m benchmarks.papers multiclass_2017` writes it. Brier and log loss over the vector of
 classes, smaller is better; a cell of ours is a mean over random splits, ± its standard error.
 
-## Protocol
+### Protocol
 
 - A scorer and a calibrator for each pair of classes, coupled by p_i = 1 / (sum of 1 / r_ij -
   (k - 2)) and divided by the sum, as `OneVsOne` does it.
 - The training part is parted 3 : 1; the quarter calibrates Platt and IVAP. CVAP has four folds of
   the whole training part. Log loss is of the log merge, Brier loss of the Brier merge.
 
-## Deviations
+### Deviations
 
 - The paper has one split, and names its rows only for satimage; ours are random splits of the same
   sizes. With vehicle 562 rows train, and the other 284 of 846 test (282 in the paper).
@@ -124,7 +124,7 @@ def _first(found: Found, published: Published) -> str:
     head = ["data, base", "Brier: first published", "first of ours"]
     head += ["log loss: first published", "first of ours"]
     count = f"The same system is first in {alike} of the {both} cells that were run."
-    return f"## Who is first\n\n{table(head, rows)}{count}\n"
+    return f"## Who is first\n\n{count}\n\n### Who is first, row by row\n\n{table(head, rows)}"
 
 
 def _honest(found: Found) -> str:
@@ -133,7 +133,7 @@ def _honest(found: Found) -> str:
         [name, *(found.get((_HONEST, base, _RATIO, each), _NONE).shown() for each in names)]
         for base, name in _BASES.items()
     ]
-    return f"## {_HONEST}\n\n{table(['base', *names], rows)}"
+    return f"### {_HONEST}\n\n{table(['base', *names], rows)}"
 
 
 _RATIOS = """\

@@ -7,20 +7,34 @@ is ours minus the published number, and missing where either is infinite or miss
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
+from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.page import table
+from benchmarks.page import folded, table
 from benchmarks.papers.manifest import MANIFEST
+from benchmarks.papers.runner import left
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from benchmarks.papers.runner import Answer, Task
+    from benchmarks.papers.runner import Answer, Left, Task
 
-__all__ = ["NONE", "Mean", "beside", "data_sets", "difference", "ending", "mean", "number"]
+__all__ = [
+    "NONE",
+    "Mean",
+    "beside",
+    "data_sets",
+    "difference",
+    "ending",
+    "foldings",
+    "mean",
+    "missing",
+    "number",
+]
 
 NONE = "-"  # not run, or not published
 
@@ -79,7 +93,17 @@ def data_sets(sets: Mapping[str, str]) -> str:
         for name, wanted in ((name, MANIFEST[file]) for name, file in sets.items())
     ]
     head = ["data", "file", "rows", "features", "source", "licence"]
-    return f"## Data\n\n{table(head, rows)}"
+    return f"### Data\n\n{table(head, rows)}"
+
+
+def foldings(text: str) -> str:
+    """Fold away each part of a page with a title of the third level, under that title."""
+    first, *rest = re.split(r"^(#{2,3}) (.+)\n", text, flags=re.MULTILINE)
+    parts = [first]
+    for level, title, body in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        away = level == "###"
+        parts.append(f"{folded(escape(title), body)}\n" if away else f"{level} {title}\n{body}")
+    return "".join(parts)
 
 
 def ending(name: str, tasks: Sequence[Task], answers: Mapping[str, Answer]) -> str:
@@ -95,16 +119,25 @@ def ending(name: str, tasks: Sequence[Task], answers: Mapping[str, Answer]) -> s
     )
     lines = [f"- {words} ({count} tasks)" for words, count in used.items()]
     parts = [f"## What was run\n\n{done}\n", *lines]
-    rest = Counter(task.name.rpartition("/")[0] for task in tasks if task.name not in answers)
-    if rest:
-        missing = ", ".join(f"{name} ({count})" for name, count in _joined(rest).items())
-        parts.append(f"\nNot run, by source and model, with the number of tasks: {missing}.")
+    if len(answers) < len(tasks):
+        parts.append(f"\n{missing(tasks, answers)}")
     return "\n".join(parts) + "\n"
 
 
-def _joined(rest: Counter[str]) -> Counter[str]:
-    """Count by the first two parts of a name after the paper."""
-    found: Counter[str] = Counter()
-    for name, count in rest.items():
-        found[" ".join(name.split("/")[1:3])] += count
-    return found
+def missing(tasks: Sequence[Task], answers: Mapping[str, Answer]) -> str:
+    """Write what was not run, by the first two words of a task, with the hours that it takes."""
+    found: dict[str, list[Left]] = {}
+    for kind, rest in left(tasks, answers).items():
+        found.setdefault(" ".join(kind.split("/")[1:3]), []).append(rest)
+    counts = {name: sum(each.tasks for each in kinds) for name, kinds in found.items()}
+    listed = ", ".join(f"{counts[name]:,} {name} ({_hours(found[name])})" for name in found)
+    every = [each for kinds in found.values() for each in kinds]
+    return (
+        f"Not run: {sum(counts.values()):,} tasks, {_hours(every)} on one core of this machine, by"
+        f" the fastest task of each kind: {listed}."
+    )
+
+
+def _hours(kinds: Sequence[Left]) -> str:
+    hours = sum(each.tasks * each.seconds for each in kinds) / 3600
+    return "unknown" if math.isnan(hours) else f"about {max(hours, 0.1):.1f} h"

@@ -8,11 +8,14 @@ specification is equal; the file is part of the project, so runs on several mach
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
+from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from importlib.metadata import version
 from multiprocessing import connection, get_context, parent_process
+from string import digits
 from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -24,11 +27,11 @@ from threadpoolctl import threadpool_limits
 from abers import backend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
-__all__ = ["Answer", "Budget", "Spec", "Task", "kept", "run"]
+__all__ = ["Answer", "Budget", "Left", "Spec", "Task", "kept", "left", "run"]
 
 Spec = dict[str, Any]
 _DIGITS = 6
@@ -57,6 +60,13 @@ class Budget(NamedTuple):
 
     processes: int
     minutes: float
+
+
+class Left(NamedTuple):
+    """Tasks of a kind without an answer, and the fewest seconds of those with one, or NaN."""
+
+    tasks: int
+    seconds: float
 
 
 def _environment() -> dict[str, str]:
@@ -89,10 +99,37 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield from (json.loads(line) for line in file if line.endswith("\n"))
 
 
+def left(tasks: Sequence[Task], answers: Mapping[str, Answer]) -> dict[str, Left]:
+    """Count what is left of each kind of task: a name without its last number, which is the split.
+
+    Other work makes a task slower and never faster, so the fewest seconds say what a core needs.
+    """
+    fewest: dict[str, float] = {}
+    for name, answer in answers.items():
+        fewest[_kind(name)] = min(answer.seconds, fewest.get(_kind(name), math.inf))
+    counts = Counter(_kind(task.name) for task in tasks if task.name not in answers)
+    return {kind: Left(count, fewest.get(kind, math.nan)) for kind, count in counts.items()}
+
+
+def _kind(name: str) -> str:
+    return name.rstrip(digits)
+
+
+def _waiting(tasks: Sequence[Task], there: Mapping[str, Answer]) -> list[Task]:
+    """List what has no answer: kinds never measured first, then those that are complete soonest."""
+    rest = left(tasks, there)
+
+    def cost(task: Task) -> float:
+        of = rest[_kind(task.name)]
+        return 0.0 if math.isnan(of.seconds) else of.tasks * of.seconds
+
+    return sorted((task for task in tasks if task.name not in there), key=cost)
+
+
 def run(tasks: Sequence[Task], folder: Path, path: Path, budget: Budget) -> None:
-    """Run what has no answer yet, in the order given, and keep each answer as it comes."""
+    """Run what has no answer yet, and keep each answer as it comes."""
     there = kept(path, tasks)
-    waiting = [task for task in tasks if task.name not in there]
+    waiting = _waiting(tasks, there)
     if not waiting:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

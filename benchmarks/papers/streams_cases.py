@@ -151,6 +151,19 @@ def compared(found: Sequence[Case], own: str = "p", that: str = "") -> Iterator[
     yield f"{own} is below {that}every rival, the best of each stream included, in {best}."
 
 
+def counts(title: str, found: Sequence[Case]) -> list[str]:
+    """Write in how many cells p is below the base, rivals and all of them, and within the price."""
+    base = found[0].base
+    others: list[Callable[[Case], Callable[[str], str]]] = [
+        lambda _: lambda _: base,
+        lambda case: lambda _: case.fixed(),
+        lambda case: case.best,
+    ]
+    below = [sum(gap < 0.0 for gap in gaps(found, other).values()) for other in others]
+    cells = sum(len(case.of) for case in found)
+    return [title, *(f"{count} of {cells}" for count in (*below, _within(found)))]
+
+
 def most_lost(found: Sequence[Case]) -> str:
     """Write what the worst labels cost, ours and those of the best fixed rivals."""
     pairs = {
@@ -170,13 +183,18 @@ def most_lost(found: Sequence[Case]) -> str:
 
 def kept(found: Sequence[Case], own: str = "p", that: str = "") -> str:
     """Write where the price is a bound."""
-    cells = [(case, data) for case in found for data in case.of]
-    within = sum(
-        case.score(data, case.own) <= case.of[data]["experts"][case.base] + case.of[data]["price"]
-        for case, data in cells
-    )
+    cells = sum(len(case.of) for case in found)
     base = f"{that}{found[0].base}"
-    return f"{own} exceeds {base} by at most the price in {within} of {len(cells)} cells."
+    return f"{own} exceeds {base} by at most the price in {_within(found)} of {cells} cells."
+
+
+def _within(found: Sequence[Case]) -> int:
+    """Count the cells where the price is a bound."""
+    return sum(
+        case.score(data, case.own) <= case.of[data]["experts"][case.base] + case.of[data]["price"]
+        for case in found
+        for data in case.of
+    )
 
 
 def outside(found: Sequence[Case], what: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["RECENT", "SETS", "Numbers", "numbers", "several", "two"]
+__all__ = ["RECENT", "SETS", "Numbers", "numbers", "several", "standardised", "two"]
 
 SETS = {
     "Elec2": "elec2",
@@ -40,7 +40,7 @@ def two(folder: Path, data: str) -> tuple[Floats, Integers]:
     """Read a stream of two classes: its features, on one scale, and which labels are 1."""
     if data == "Bike sharing":
         x, bikes = matrix(folder, SETS[data], _NOT_KNOWN)
-        return _standardised(x), (bikes > _MEDIAN).astype(np.int64)
+        return standardised(x), (bikes > _MEDIAN).astype(np.int64)
     x, y = several(folder, data)
     if data == "MNIST":
         y = y % 2
@@ -52,10 +52,10 @@ def two(folder: Path, data: str) -> tuple[Floats, Integers]:
 def several(folder: Path, data: str) -> tuple[Floats, Integers]:
     """Read a stream of classes: its features, on one scale, and the numbers of the classes."""
     x, y = labelled(folder, SETS[data])
-    return (x / _PIXEL if data == "MNIST" else _standardised(x)), y
+    return (x / _PIXEL if data == "MNIST" else standardised(x)), y
 
 
-def _standardised(x: Floats) -> Floats:
+def standardised(x: Floats) -> Floats:
     """Put each row on the scale of the rows up to it."""
     count = np.arange(1, len(x) + 1)[:, np.newaxis]
     mean = x.cumsum(axis=0) / count

@@ -15,11 +15,13 @@ from benchmarks.papers import streams_protection_page as protected_two
 from benchmarks.papers.figure import Axis, draw
 from benchmarks.papers.paper import Page
 from benchmarks.papers.report import NONE
+from benchmarks.papers.streams_cases import counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from benchmarks.papers.runner import Answer
+    from benchmarks.papers.streams_cases import Case
 
     Row = Mapping[str, Any]
     Tables = dict[tuple[str, int], Mapping[str, Row]]  # by data and delay: calibrators
@@ -32,7 +34,7 @@ _HEAD = f"""\
 After this page you know where calibration helps on a stream, where it does not, and which
 forgetting to choose. `python -m benchmarks.papers streams` writes it; no paper has these tables.
 
-## Protocol
+### Protocol
 
 - Every observation is forecast when it comes. Its label is learned after 0 or 1,000 further
   observations, or as a table says. All forecasts count, from the first on.
@@ -66,10 +68,7 @@ forgetting to choose. `python -m benchmarks.papers streams` writes it; no paper 
   99 percentiles, which is the integral without its tails; pinball: of 5, 10, …, 95 %. Smaller is
   better except for DSC, accuracy and coverage.
 """
-_TWO = (
-    "Protected probabilities of two classes; a cell is a stream with a scorer and a law of delays:"
-)
-_CELL = "a cell is a stream with a law of delays"
+_TWO = "Protected probabilities of two classes, in sentences"
 _FORGETTING = "IVAP", "IVAP, window", "IVAP, half-life"
 _OF_NUMBERS = "IVAPR", "IVAPR, window", "IVAPR, half-life"
 
@@ -80,13 +79,14 @@ def page(answers: Mapping[str, Answer]) -> Page:
     protection = protected_two.cases(_by(answers, "protection", "data", "scorer"))
     protected = protected_classes.cases(_by(answers, "protected classes", "data", "law"))
     distributions = protected_numbers.cases(_by(answers, "protected numbers", "data", "law"))
-    parts = [_HEAD, "## What follows\n"]
+    kinds = {"two classes": protection, "several classes": protected, "numbers": distributions}
+    parts = [_HEAD, "## What follows\n", _counted(kinds)]
     parts += _list(_TWO, protected_two.sentences(protection))
     several_found = protected_classes.sentences(protected)
-    parts += _list(f"Protected probabilities of several classes; {_CELL}:", several_found)
+    parts += _list("Protected probabilities of several classes, in sentences", several_found)
     numbered = protected_numbers.sentences(distributions)
-    parts += _list(f"Protected distributions; {_CELL}:", numbered)
-    parts += _list("Calibrators alone:", _found(classes, several, numbers))
+    parts += _list("Protected distributions, in sentences", numbered)
+    parts += _list("Calibrators alone, in sentences", _found(classes, several, numbers))
     drawn = {data: rows for (data, delay), rows in classes.items() if not delay}
     parts += ["## Two classes\n", _reliability(drawn)]
     parts += [_classes(*each) for each in classes.items()]
@@ -100,10 +100,21 @@ def page(answers: Mapping[str, Answer]) -> Page:
     return Page("\n".join(parts), figures)
 
 
+def _counted(kinds: Mapping[str, Sequence[Case]]) -> str:
+    """Write where protected predictions win, a row for each kind of label."""
+    text = (
+        "A cell is a stream with a law of delays, of two classes also with a scorer. Protected"
+        " predictions p are below (log loss, or CRPS of numbers):\n\n"
+    )
+    head = ["labels", "raw or base", "the best fixed rival", "every rival, chosen afterwards"]
+    rows = [counts(title, found) for title, found in kinds.items() if found]
+    return text + table([*head, "raw or base and the price"], rows) if rows else ""
+
+
 def _list(title: str, found: Iterable[str]) -> list[str]:
     """Write sentences under a title, if there are any."""
     lines = [f"- {line}" for line in found if line]
-    return [title, "", *lines, ""] if lines else []
+    return [f"### {title}\n", *lines, ""] if lines else []
 
 
 def _tables(answers: Mapping[str, Answer], kind: str) -> Tables:
@@ -204,7 +215,8 @@ def _classes(key: tuple[str, int], rows: Mapping[str, Row]) -> str:
 
 def _reliability(drawn: Iterable[str]) -> str:
     text = (
-        "Reliability with labels at once: how often label 1 came, by the CORP diagram, at twenty"
+        "### Reliability diagrams\n\n"
+        "With labels at once: how often label 1 came, by the CORP diagram, at twenty"
         " quantiles of the forecasts. The nearer to the diagonal, the better calibrated.\n"
     )
     return "\n".join([text, *(f"![Reliability on {data}]({_file(data)})\n" for data in drawn)])

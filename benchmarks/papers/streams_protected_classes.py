@@ -14,7 +14,7 @@ from scipy.special import expit
 from abers import ProtectedMultiClass
 from abers.arrays import PREDICT
 from abers.monitoring import PrequentialScores
-from abers.monitoring.multiclass import MultiClassScores
+from abers.monitoring.probability import MultiClassScores
 from benchmarks.papers.streams_data import several
 from benchmarks.papers.streams_protection import Forecasts, answer
 from benchmarks.papers.streams_rivals_classes import class_rivals

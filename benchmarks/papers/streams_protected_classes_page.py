@@ -72,12 +72,13 @@ def tables(found: list[Case]) -> Iterator[str]:
     """Yield a table of p and the best others, and for each law one of all methods."""
     if not found:
         return
-    yield "### Protected classes\n"
+    yield "## Protected classes\n"
     rows = [
         [f"{data}, {case.title}", *results(case, data), f"{case.of[data]['outside']:.2f}"]
         for case in found
         for data in case.of
     ]
+    yield "### Protected classes, by stream\n"
     yield table(["", *columns(RAW), "outside"], rows)
     for case in found:
         yield f"### Protected classes, {case.title}\n"

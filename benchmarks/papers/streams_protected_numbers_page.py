@@ -147,15 +147,18 @@ def tables(found: list[Case]) -> Iterator[str]:
     """Yield a table of p and the best others, that of points, and for each law two of all."""
     if not found:
         return
-    yield "### Protected distributions\n"
+    yield "## Protected distributions\n"
     cells = [(case, data) for case in found for data in case.of]
     rows = [[f"{data}, {case.title}", *results(case, data)] for case, data in cells]
+    yield "### Protected distributions, by stream\n"
     yield table(["CRPS", *columns(_BASE)], rows)
     first = next(iter(found[0].of.values()))
     rows = [[f"{data}, {case.title}", *_points(case.of[data])] for case, data in cells]
+    yield "### Protected distributions of points\n"
     yield table(["of points, % above base", *_of_points(first)], rows)
     head = ["score of 80 %", _BASE, "p", _TRACKED, "best fixed rival", "p - it", "tracked - it"]
     rows = [[f"{data}, {case.title}", *_scores(case, data)] for case, data in cells]
+    yield "### Intervals of protected distributions\n"
     yield table([*head, "p loses to", "tracked loses to"], rows)
     for case in found:
         yield f"### Protected distributions, {case.title}\n"

@@ -14,7 +14,7 @@ from scipy.special import expit
 from abers import OneVsOne, OneVsRest
 from abers.calibration import BetaCalibration, Isotonic, Platt
 from abers.monitoring import corp
-from abers.monitoring.multiclass import MultiClassScores
+from abers.monitoring.probability import MultiClassScores
 from benchmarks.papers.streams_data import RECENT, several
 from benchmarks.papers.streams_scorers import online
 from benchmarks.papers.streams_steps import equal, steps

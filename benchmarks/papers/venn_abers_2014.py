@@ -25,6 +25,7 @@ from benchmarks.papers.encoded import SETS, encoded
 from benchmarks.papers.paper import Paper
 from benchmarks.papers.runner import Spec, Task
 from benchmarks.papers.validity import simulate
+from benchmarks.papers.venn_abers_2014_page import FULL, SPLITS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["PAPER"]
 
 _BLOCK = 20  # splits a task
-_SPLITS, _FULL = 100, 16  # of W, SVA and DIR; of VA, others
 _SCORERS = "LR", "NB", "SVM", "J", "JB", "NN"
 _FOLDS = 5
 
@@ -152,12 +152,12 @@ def tasks(*, quick: bool) -> list[Task]:
         cells = [(0, "sklearn", name, data) for name in ("LR", "NB") for data in ("Echo", "Vote")]
         return [*found, *(_block(*cell) for cell in cells), _full(0, "sklearn", "LR", "Labor")]
     sources = "weka", "sklearn"
-    for b in range(_FULL):
-        if b < _SPLITS // _BLOCK:
+    for b in range(FULL):
+        if b < SPLITS // _BLOCK:
             found += [_block(b, *cell) for cell in product(sources, _SCORERS, SETS)]
         each = _SCORERS[:-1] if b else _SCORERS
         found += [_full(b, "weka", *cell) for cell in product(each, SETS)]
-    return found + [_full(b, "weka", "NN", data) for b in range(1, _FULL) for data in SETS]
+    return found + [_full(b, "weka", "NN", data) for b in range(1, FULL) for data in SETS]
 
 
 def _block(number: int, source: str, scorer: str, data: str) -> Task:

@@ -100,8 +100,9 @@ def _quantile(found: Found, published: Mapping[tuple[str, str], list[float]]) ->
                 for value, each, digits in zip(theirs, ours, (3, 2, 3), strict=True)
             ]
             rows.append([f"{data}, {method}", *(c for pair in cells for c in pair)])
+            rows[-1].append(f"{ours[0].repetitions}")
     head = ["data, method", "coverage published", "ours", "width published", "ours"]
-    head += ["conditional error published", "ours"]
+    head += ["conditional error published", "ours", "splits"]
     return f"## Quantile Venn–Abers\n\n{table(head, rows)}"
 
 
@@ -113,10 +114,17 @@ def _self_calibrated(found: Found, published: Mapping[tuple[str, str], list[floa
             ours = ours or [mean([])] * 5
             cells = [beside(value, [each])[:2] for value, each in zip(theirs, ours, strict=False)]
             rows.append([f"{data}, {method}", *(c for pair in cells for c in pair)])
-            rows[-1].append(ours[-1].shown())
+            rows[-1] += [ours[-1].shown(), f"{ours[0].repetitions}"]
     head = ["data, method", "coverage A = 0 published", "ours", "coverage A = 1 published", "ours"]
-    head += ["width A = 0 published", "ours", "width A = 1 published", "ours", "without an end"]
+    head += [
+        "width A = 0 published",
+        "ours",
+        "width A = 1 published",
+        "ours",
+        "without an end",
+        "splits",
+    ]
     return (
         f"## Self-calibrating intervals\n\n{table(head, rows)}"
-        "The last column is the share of our intervals with an infinite end.\n"
+        "*Without an end* is the share of our intervals with an infinite end.\n"
     )

@@ -1,7 +1,8 @@
-"""Opening of files that never waits: it takes regular files only.
+"""Regular files: opened without waiting, and guessed where a name is misspelled.
 
-Opening a named pipe waits for its writer, and a device may never end. A stream is read only where
-the user wants it: as the input of a format of lines, or under a name of an open descriptor.
+Opening of files that never waits: it takes regular files only. Opening a named pipe waits for its
+writer, and a device may never end. A stream is read only where the user wants it: as the input of a
+format of lines, or under a name of an open descriptor.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import os
 import stat
 from typing import TYPE_CHECKING, BinaryIO
 
+from abers.suggestions import did_you_mean
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["irregular", "open_regular"]
+__all__ = ["irregular", "no_such_file", "open_regular"]
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -65,3 +68,11 @@ def irregular(path: str | Path) -> str | None:
     except OSError:  # opening it says why
         return None
     return f"is {_KINDS[kind]}; name a regular file" if kind in _KINDS else None
+
+
+def no_such_file(path: Path) -> str:
+    """Describe why there is no file at a path, with the closest name in its directory."""
+    if what := irregular(path):  # a link to a missing file
+        return what
+    others = path.parent.iterdir() if path.parent.is_dir() else []
+    return f"no such file{did_you_mean(path.name, [one.name for one in others])}"

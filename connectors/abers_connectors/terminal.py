@@ -1,7 +1,7 @@
 """Terminal output of a run: the progress bar, the answers, the tables, and commands to try next.
 
-Answers and tables go to standard output, everything else to standard error.
-Colour and motion appear only on a terminal.
+Answers and tables go to standard output, everything else to standard error. Colour and motion
+appear only on a terminal.
 """
 
 from __future__ import annotations
@@ -9,24 +9,26 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import textwrap
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
+from rich import box
 from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
 
-from abers.pages.ink import Ink
-from abers.pages.text import text
+from abers.monitoring import measure
+from abers.pages.method_blocks import methods_of
+from abers.pages.text import Ink, text
 from abers.stream.option import named
 from abers.stream.settings import setting_options
-from abers_connectors.config.units import counted
-from abers_connectors.config.value_types import Lateness
+from abers_connectors.config.values import Lateness, counted
 from abers_connectors.dashboard.replay_document import FOLDS, replay_document
-from abers_connectors.printable import printable
-from abers_connectors.replay.score_text import left_out, number, score_cell, score_labels, trusted
-from abers_connectors.row_table import row_table
+from abers_connectors.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,17 +37,19 @@ if TYPE_CHECKING:
 
     from abers.pages.blocks import Detail, Document
     from abers.stream.option import Front
-    from abers_connectors.dashboard.finished_replay import FinishedReplay
+    from abers_connectors.dashboard.replay_document import FinishedReplay
     from abers_connectors.replay.run import WorkerNumbers
     from abers_connectors.replay.summary import Means, Summary
 
 __all__ = [
-    "Watched",
     "console",
     "ink",
+    "left_out",
     "logged",
+    "number",
+    "row_table",
     "say",
-    "say_all",
+    "score_labels",
     "show_delays",
     "show_document",
     "show_finished",
@@ -55,9 +59,165 @@ __all__ = [
     "show_outputs",
     "show_read",
     "show_report",
-    "show_workers",
+    "text_cell",
+    "trusted",
     "watching",
 ]
+
+_LONG = 24  # characters of a name; a longer name is folded
+_BETWEEN, _BESIDE = 3, 4  # spaces between two columns, and at both ends of a line
+
+
+def text_cell(text: str) -> Text:
+    """Return a cell or a title in which a [name] is not markup."""
+    return Text(printable(text))
+
+
+def row_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> Table:
+    """Return a table of named rows, or a block of lines for each row if it does not fit a width.
+
+    The first column has the names. Headers may take several lines; no word and no number is cut.
+    """
+    headers = columns
+    if _width(headers, rows) > width:
+        headers = [_wrapped(*column) for column in zip(columns, *rows, strict=True)]
+    if _width(headers, rows) > width:
+        return _blocks(title, columns, rows)
+    table = Table(title=text_cell(title), box=box.SIMPLE)
+    table.add_column(headers[0], overflow="fold")
+    for header in headers[1:]:
+        table.add_column(header, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(text_cell, row))
+    return table
+
+
+def _wrapped(header: str, *cells: str) -> str:
+    """Return a header in lines that are no wider than its cells and its longest word."""
+    return textwrap.fill(header, max(map(len, (*header.split(), *cells))))
+
+
+def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of a table in which only a long name is folded."""
+    cells = [[*column.split("\n"), *found] for column, *found in zip(columns, *rows, strict=True)]
+    name, *others = (max(map(len, one)) for one in cells)
+    return min(name, _LONG) + sum(others) + _BETWEEN * len(others) + _BESIDE
+
+
+def _blocks(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table with a line for each number, below the name of its row."""
+    table = Table(
+        Column(overflow="fold"),
+        Column(justify="right", no_wrap=True),
+        title=text_cell(title),
+        box=None,
+        show_header=False,
+        pad_edge=False,
+    )
+    for name, *cells in rows:
+        table.add_row(text_cell(name))
+        for column, cell in zip(columns[1:], cells, strict=True):
+            if cell:
+                table.add_row(text_cell(f" {column}"), text_cell(cell))
+    return table
+
+
+_LARGE = 100.0
+_PLAIN = 0.001, 1e9  # outside, four decimals are too few or too many
+
+
+def score_labels(names: Iterable[str], *, briefly: bool = False) -> dict[str, str]:
+    """Return the text of each score that is shown, in the same order.
+
+    Briefly, interval widths are left out, and a pinball loss next to a CRPS.
+
+    Examples
+    --------
+    >>> score_labels(["brier", "brier_infinite", "coverage_90"])
+    {'brier': 'Brier score', 'coverage_90': 'coverage of the 90 % interval'}
+    """
+    found = {}
+    for name in names:
+        one = measure(name)
+        if one is None or (briefly and name == "pinball" and "crps" in found):
+            continue
+        words = one.label if not briefly or one.brief is None else one.brief
+        if words:
+            found[name] = words
+    return found
+
+
+def score_cell(means: Means | None, name: str, labels: int) -> str:
+    """Return the text of a cell: a mean score of one view, over a number of labels.
+
+    It is a dash if the view is not scored, and empty if the view does not have this score.
+
+    Examples
+    --------
+    >>> score_cell({"log_loss": None, "log_loss_infinite": 3}, "log_loss", 50)
+    'inf (3 of 50)'
+    """
+    if means is None:
+        return "-"
+    if name not in means:
+        return ""
+    infinite, one = means.get(f"{name}_infinite"), measure(name)
+    if infinite and one is not None and not one.finite:
+        return f"inf ({infinite:,.0f} of {labels:,})"
+    return number(means[name])
+
+
+def left_out(means: Means, labels: int) -> list[str]:
+    """Return a sentence for each calibrated mean that leaves out predictions of infinite loss.
+
+    Examples
+    --------
+    >>> print(*left_out({"crps": 0.25, "crps_infinite": 3}, 50))
+    3 of 50 predictions had an infinite CRPS; they are not in its mean.
+    """
+    known = ((measure(name), means.get(f"{name}_infinite")) for name in means)
+    return [
+        f"{infinite:,.0f} of {labels:,} predictions had an infinite {one.label}; they are not in "
+        "its mean."
+        for one, infinite in known
+        if one is not None and one.finite and infinite
+    ]
+
+
+def trusted(experts: Mapping[str, Mapping[str, float | None]]) -> str:
+    """Return which method has most weight; empty without any weight.
+
+    Examples
+    --------
+    >>> trusted({"raw": {"weight": 0.2, "loss": 70.0}, "jumper": {"weight": 0.8, "loss": 60.0}})
+    'mostly the method “switching” (80 %)'
+    """
+    weights = {name: one["weight"] for name, one in experts.items() if one["weight"]}
+    if not weights:
+        return ""
+    most = max(weights, key=lambda name: weights[name] or 0.0)
+    method = methods_of(experts)[most].name
+    return f"mostly the method “{method}” ({weights[most]:.0%})".replace("%)", " %)")
+
+
+def number(value: float | None) -> str:
+    """Return the text of a count, or of a mean, with fewer decimals if large; a dash if None.
+
+    Examples
+    --------
+    >>> number(0.25), number(1250.0), number(2.5e-10), number(1250), number(None)
+    ('0.2500', '1,250.00', '2.500e-10', '1,250', '-')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value and not _PLAIN[0] <= abs(value) < _PLAIN[1]:
+        return f"{value:.3e}"
+    return f"{value:.4f}" if abs(value) < _LARGE else f"{value:,.2f}"
+
 
 _WIDEST = 100  # columns of a line
 _MINUTE = 60.0  # seconds between two lines of progress in a log
@@ -216,10 +376,10 @@ def show_input(
     columns: str | None,
     notes: Iterable[str] = (),
 ) -> None:
-    """Print the rows of an input, which column is what, and what is assumed of it."""
+    """Print the size of an input, which column is what, and what is assumed of it."""
     late = "" if delay is None or delay == Lateness() else f"; labels {delay}"
     if columns is not None:
-        say_wrapped(f"{title}: {counted(summary.observations, 'row')}. {columns}{late}")
+        say_wrapped(f"{title}: {counted(summary.observations, 'observation')}. {columns}{late}")
     for note in notes:
         say_wrapped(note)
 
@@ -279,6 +439,8 @@ def _why_unscored(summary: Summary, delay: Lateness | None) -> Iterator[str]:
         yield "No observation fits --model, --since and --until."
     elif summary.observations <= (delay.observations or 0):
         yield "The stream ended before the first label came: try a smaller --delay."
+    elif not summary.counters.get("labels_in"):
+        yield "No label has arrived: see that the column of labels is the right one."
 
 
 def show_comparison(found: Mapping[str, Summary], title: str) -> None:
@@ -379,5 +541,7 @@ def show_report(path: str) -> None:
 def show_next(steps: Iterable[Sequence[str]]) -> None:
     """Print commands to try next, each by its arguments."""
     command = "abers" if shutil.which("abers") == sys.argv[0] else sys.argv[0]
+    if Path(command).name == "__main__.py":
+        command = "python -m abers_connectors"
     for place, one in enumerate(steps):
         say(f"{'        ' if place else 'Next:   '}{command} replay {shlex.join(one)}")

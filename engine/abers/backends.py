@@ -81,8 +81,8 @@ def backend() -> Literal["native", "reference"]:
     Returns
     -------
     str
-        ``"native"`` (C++) or ``"reference"``: plain Python, `VennAbers` and `IVAPR` and what is
-        made of their sets alone.
+        ``"native"`` (C++), or ``"reference"``: plain Python with `VennAbers`, `IVAPR`,
+        `UnboundedIVAR` and what is made of their sets alone.
     """
     return _NAME
 

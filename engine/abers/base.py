@@ -16,10 +16,8 @@ import numpy as np
 
 from abers import validation
 from abers.arrays import EXPIRE, LEARN, ONE, PREDICT, REMOVE
-from abers.capabilities import Capabilities
 from abers.exceptions import NotHeldError
-from abers.mathematics import Many, Mathematics, One
-from abers.steps import NO_NUMBER, Steps, interleaved
+from abers.mathematics import NO_NUMBER, Capabilities, Many, Mathematics, One, Steps, interleaved
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -12,19 +12,25 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import numpy as np
 
-from abers._check_capabilities import (
+from abers._check_data import (
+    RULES,
+    Data,
+    N,
     check_expiries,
     check_removal,
     check_saving,
     check_times,
     check_weights,
     check_window,
+    declared_rules,
+    made,
+    predictions,
+    raises,
+    require,
 )
-from abers._check_data import RULES, Data, N, declared_rules, made, predictions, raises, require
 from abers.base import Calibrator
-from abers.capabilities import Capabilities
 from abers.exceptions import InputError, LabelError, NotHeldError, WeightError
-from abers.steps import LEARN, PREDICT, REMOVE, interleaved
+from abers.mathematics import LEARN, PREDICT, REMOVE, Capabilities, interleaved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,7 +186,7 @@ def check_deterministic(make: Make) -> None:
         same = predictions([data.predict(one, 0)]) == predictions([data.predict(other, 0)])
         require(same, "equal calls give other predictions")
         data.learn(one, 1)
-        require(one != other, "calibrators are equal that have not learned the same")
+        require(one != other, "calibrators with different labels are equal")
 
 
 # Batches
@@ -279,7 +285,8 @@ def check_all_or_nothing(make: Make) -> None:
             raises(WeightError, what, data.learn_many, calibrator, weights=heavy)
         if calibrator.capabilities.removal == "any" and not rule:
             kinds, rows = [LEARN, *[REMOVE] * 5], [1, *[2] * 5]
-            raises(NotHeldError, "what is not kept is removed", data.run, calibrator, kinds, rows)
+            what = "`run` removes an observation that is not kept"
+            raises(NotHeldError, what, data.run, calibrator, kinds, rows)
         require(calibrator.state_bytes() == before, "a batch that is refused changes the state")
         data.learn(calibrator, 0)  # and it goes on
 

@@ -140,7 +140,7 @@ class MissingExtraError(AbersError, ImportError):
 
 
 class FallbackWarning(RuntimeWarning):
-    """The native core is missing, so only what is made of the reference's slow sets runs."""
+    """The native core is missing: the slow reference runs, without streams and protection."""
 
 
 class MissingIdWarning(UserWarning):

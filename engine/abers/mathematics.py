@@ -1,4 +1,10 @@
-"""What a calibrator defines, and how its batches are run.
+"""What a calibrator declares and defines: capabilities, steps, forgetting, and how batches are run.
+
+Columns of steps: predict, learn, remove, expire. All steps of a batch are checked before the first
+one runs. A batch that is refused half-way can be undone.
+
+Rules of forgetting: a window, a maximum age, a half-life, or none. Only a calibrator that forgets
+by time takes event times. It needs one for each label, and doubles must resolve them.
 
 The public calls of `abers.base.Calibrator` check their arguments and hold the lock. The methods
 here do the rest, and a calibrator overrides those in which it differs.
@@ -8,33 +14,260 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from abers import validation
-from abers.arrays import EXPIRE, LEARN, LIMIT, LIMIT_DECAYING, ONE, PREDICT, unmasked
+from abers.arrays import EXPIRE, LEARN, LIMIT, LIMIT_DECAYING, ONE, PREDICT, REMOVE, unmasked
 from abers.exceptions import (
     ForgettingError,
     InputError,
     LabelError,
     NotHeldError,
     ParameterError,
+    TimeError,
     WeightError,
 )
-from abers.forgetting import Forgetting
-from abers.saveable import Saveable
-from abers.steps import Steps
+from abers.serialization import Saveable
+from abers.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
     from abers.arrays import Bytes, Floats, Integers
-    from abers.capabilities import Capabilities
 
-__all__ = ["Mathematics"]
+__all__ = [
+    "EXPIRE",
+    "LEARN",
+    "NO_NUMBER",
+    "PREDICT",
+    "REMOVE",
+    "Capabilities",
+    "Forgetting",
+    "Mathematics",
+    "Steps",
+    "interleaved",
+]
+
+_ANY_RULE = ("window", "max_age", "half_life")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a calibrator takes and returns; the check suite tests exactly this.
+
+    Attributes
+    ----------
+    task
+        The kind of prediction: "binary", "multiclass" or "regression".
+    score
+        A "number", a "probability", one number for each of several "folds", or for each of several
+        "classes", "class probabilities", ascending "quantiles", a "prediction" of the label: two
+        numbers, where the first is never above the second; or a prediction and 0 or 1 for each of
+        several "segments".
+    answer
+        One "probability" of label 1, an "interval" of two, a "protected" probability with an
+        interval, intervals by "folds" or "classes", a
+        "distribution" of the label, a "mean" interval for it, or a "prediction interval" with the
+        ends `low` and `high`.
+    weights
+        Whether observations may have weights.
+    removal
+        Whether observations can be removed from one that keeps all: "none" of them, each by
+        itself with `remove_one` ("single"), or also in `run` ("any").
+    forgetting
+        The supported rules of forgetting.
+    stateful
+        Whether predictions change the state. Then observations have numbers, and expire if no label
+        will come. Otherwise numbers and expiries have no effect.
+    columns
+        Names of further columns of a batch, such as "folds".
+    options
+        Further options that a stream gives it, by the names of `abers.stream.Settings`, such as
+        "raw_weight".
+    """
+
+    task: Literal["binary", "multiclass", "regression"]
+    score: Literal[
+        "number",
+        "probability",
+        "folds",
+        "classes",
+        "class probabilities",
+        "quantiles",
+        "prediction",
+        "segments",
+    ] = "number"
+    answer: Literal[
+        "probability",
+        "interval",
+        "protected",
+        "folds",
+        "classes",
+        "distribution",
+        "mean",
+        "prediction interval",
+    ] = "interval"
+    weights: bool = True
+    removal: Literal["none", "single", "any"] = "any"
+    forgetting: tuple[str, ...] = _ANY_RULE
+    stateful: bool = False
+    columns: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    @property
+    def of_probabilities(self) -> bool:
+        """Whether scores must be probabilities."""
+        return self.score in {"probability", "class probabilities"}
+
+
+NO_NUMBER = -1
+"""The number of an observation that has none."""
+
+
+class Steps(NamedTuple):
+    """Checked columns of a batch, one row a step."""
+
+    kinds: Bytes  # 0 predicts, 1 learns, 2 removes, 3 expires
+    scores: Floats  # of shape (n,), or (k, n) where an observation has k scores
+    labels: NDArray[Any]  # as numbers; those of predictions are ignored
+    weights: Integers | None = None  # multiples of 2**-30; None if all weights are 1
+    times: Floats | None = None  # event times, or None
+    numbers: Integers | None = None  # of observations, -1 for none; None if no row has one
+    rows: Integers | None = None  # the caller's, for messages; None if they are 0, 1, ...
+    extra: Any = None  # the declared columns of the calibrator, checked
+
+    def take(self, rows: Integers) -> Steps:
+        """Return some of the rows, without `extra`."""
+        columns = [None if column is None else column[..., rows] for column in self[:6]]
+        return Steps._make([*columns, rows if self.rows is None else self.rows[rows], None])
+
+    def row(self, at: int) -> int:
+        """Return the caller's number of a row."""
+        return at if self.rows is None else int(self.rows[at])
+
+    def total_weight(self) -> float:
+        """Return the sum of all weights, those of removals too, in units of 2**-30."""
+        if self.weights is None:
+            return float(len(self.kinds) * ONE)
+        return float(self.weights.sum(dtype=float))
+
+    def inverse(self, done: int) -> Steps:
+        """Return the steps that undo the first `done`, if nothing was forgotten meanwhile."""
+        back = np.flatnonzero(self.kinds[:done] != PREDICT)[::-1]
+        kinds = np.where(self.kinds[back] == LEARN, REMOVE, LEARN).astype(np.uint8)
+        return self.take(back)._replace(kinds=kinds, times=None)
+
+    def each(self) -> Iterator[tuple[int, Any, Any, int, float, int]]:
+        """Iterate over the rows: kind, score, label, weight, time and number."""
+        n = len(self.kinds)
+        columns = (
+            self.kinds,
+            self.scores.T,
+            self.labels,
+            np.full(n, ONE) if self.weights is None else self.weights,
+            np.full(n, np.nan) if self.times is None else self.times,
+            np.full(n, NO_NUMBER) if self.numbers is None else self.numbers,
+        )
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+
+def interleaved(n: int, delay: int) -> tuple[Integers, Bytes]:
+    """Return rows and kinds of a stream in which each label comes `delay` predictions late."""
+    if isinstance(delay, bool) or not isinstance(delay, int | np.integer) or delay < 0:
+        msg = f"delay={delay!r} is not a whole number of 0 or more"
+        raise ParameterError(msg)
+    ahead, rows = min(int(delay), n), np.arange(n)
+    row, kinds = np.empty(2 * n, np.int64), np.full(2 * n, PREDICT, np.uint8)
+    both, last = slice(ahead, 2 * n - ahead), slice(2 * n - ahead, None)
+    row[:ahead], row[last] = rows[:ahead], rows[n - ahead :]
+    row[both][0::2], row[both][1::2] = rows[ahead:], rows[: n - ahead]
+    kinds[both][1::2] = kinds[last] = LEARN
+    return row, kinds
+
+
+class Forgetting:
+    """A checked rule of forgetting, as in `VennAbers`; with `by_time`, labels need event times."""
+
+    def __init__(
+        self,
+        window: int | None = None,
+        max_age: float | None = None,
+        half_life: float | None = None,
+    ) -> None:
+        if sum(option is not None for option in (window, max_age, half_life)) > 1:
+            msg = "window, max_age and half_life exclude each other; give at most one"
+            raise ParameterError(msg)
+        self.window = None if window is None else validation.count(window, "window", 1)
+        self.max_age = None if max_age is None else _span(max_age, "max_age")
+        self.half_life = None if half_life is None else _span(half_life, "half_life")
+        self.by_time = self.max_age is not None or self.half_life is not None
+
+    @classmethod
+    def of(cls, held: Any) -> Forgetting:
+        """Return the rule of a set of observations."""
+        max_age = None if held.half_life else held.lifetime or None
+        return cls(held.window or None, max_age, held.half_life or None)
+
+    def __bool__(self) -> bool:
+        """Return whether anything is forgotten."""
+        return self.by_time or self.window is not None
+
+    def __str__(self) -> str:
+        """Return the rule as an argument of the calibrator; an empty string without a rule."""
+        given = ((name, getattr(self, name)) for name in ("window", "max_age", "half_life"))
+        return ", ".join(f"{name}={value}" for name, value in given if value is not None)
+
+    def too_heavy(self, remedy: str = "scale the weights down or forget earlier") -> str:
+        """Return why a label is refused with which the total weight would be too large."""
+        limit = (LIMIT_DECAYING if self.half_life else LIMIT) / ONE
+        return f"the total weight would pass {limit:.0f}; {remedy}"
+
+    def time(self, time: float | None) -> float:
+        """Check the event time of a label, or of a prediction."""
+        if not self.by_time:
+            msg = f"time {time!r} given to a calibrator without max_age or half_life; leave it out"
+            raise TimeError(msg)
+        if time is None:
+            msg = "time is missing; with max_age or half_life each observation needs its event time"
+            raise TimeError(msg)
+        return self._resolvable(validation.time(time))
+
+    def times(self, times: ArrayLike | None, length: int, *, required: bool) -> Floats | None:
+        """Check an array of event times, if there is one."""
+        if times is None:
+            if required and self.by_time and length:
+                self.time(None)
+            return None
+        if not self.by_time:
+            msg = "times given to a calibrator without max_age or half_life; leave them out"
+            raise TimeError(msg)
+        column = validation.times(times, length)
+        if length:
+            self._resolvable(float(column[np.argmax(np.abs(column))]))
+        return column
+
+    def _resolvable(self, time: float) -> float:
+        if self.half_life and not validation.resolvable(time, self.half_life):
+            msg = f"time {time!r} is more than 2**50 half-lives from zero; use a later zero of time"
+            raise TimeError(msg)
+        return time
+
+
+def _span(span: float, name: str) -> float:
+    try:
+        number = validation.time(span)
+    except TimeError:
+        number = 0.0
+    if number <= 0.0:
+        msg = f"{name}={span!r} is not a positive, finite span of time"
+        raise ParameterError(msg)
+    return number
+
 
 One = TypeVar("One")  # the prediction of one observation
 Many = TypeVar("Many")  # predictions of many observations
@@ -47,6 +280,7 @@ class Mathematics(Saveable, Generic[One, Many]):
     _lowest: float = -sys.float_info.max  # of a float that is a score as it is
     _highest: float = sys.float_info.max
     _width: ClassVar[int] = 1  # numbers of a prediction
+    _own_columns: ClassVar[tuple[str, ...]] = ()  # that only this calibrator takes
     _refusal: ClassVar[type[InputError]] = WeightError  # of a label that cannot be learned
 
     def __init__(
@@ -185,7 +419,9 @@ class Mathematics(Saveable, Generic[One, Many]):
     def _extra(self, columns: dict[str, Any], length: int) -> Any:
         """Check the columns that only some calibrators take."""
         if columns:
-            msg = f"{type(self).__name__} takes no {', '.join(columns)}"
+            known = ("weights", "times", "numbers", *self._own_columns)
+            meant = did_you_mean(next(iter(columns)), known)
+            msg = f"{type(self).__name__} takes no column {', '.join(columns)}{meant}"
             raise ParameterError(msg)
 
     # Batches

@@ -19,7 +19,7 @@ from abers.validation import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from abers.capabilities import Capabilities
+    from abers.mathematics import Capabilities
 
 __all__ = [
     "NONE",
@@ -37,15 +37,15 @@ _BY_TASK = {
         "cvap": "abers.calibration.cross:CrossVennAbers",
         "protected": "abers.calibration.protected:ProtectedVennAbers",
         "protected-cvap": "abers.calibration.protected_cross:ProtectedCrossVennAbers",
-        "platt": "abers.calibration.platt:Platt",
+        "platt": "abers.calibration.baselines:Platt",
         "isotonic": "abers.calibration.baselines:Isotonic",
         "dir": "abers.calibration.baselines:DirectIsotonic",
-        "beta": "abers.calibration.beta:BetaCalibration",
+        "beta": "abers.calibration.baselines:BetaCalibration",
         "none": "abers.calibration.uncalibrated:Uncalibrated",
     },
     "multiclass": {
-        "one-vs-rest": "abers.calibration.one_vs_rest:OneVsRest",
-        "one-vs-one": "abers.calibration.one_vs_one:OneVsOne",
+        "one-vs-rest": "abers.calibration.multiclass:OneVsRest",
+        "one-vs-one": "abers.calibration.multiclass:OneVsOne",
         "protected": "abers.calibration.protected_classes:ProtectedMultiClass",
         "none": "abers.calibration.uncalibrated:UncalibratedClasses",
     },
@@ -82,13 +82,25 @@ def names(task: str | None = None) -> tuple[str, ...]:
     tuple of str
         The names.
 
+    Raises
+    ------
+    ParameterError
+        If there is no such task.
+
     Examples
     --------
     >>> names("multiclass")
     ('one-vs-rest', 'one-vs-one', 'protected', 'none')
     """
-    tasks = _BY_TASK if task is None else [task]
-    return tuple(dict.fromkeys(name for one in tasks for name in _BY_TASK[one]))
+    tasks = _BY_TASK.values() if task is None else [_of_task(_BY_TASK, task)]
+    return tuple(dict.fromkeys(name for one in tasks for name in one))
+
+
+def _of_task(tables: Mapping[str, Mapping[str, str]], task: str) -> Mapping[str, str]:
+    if not isinstance(task, str) or task not in tables:
+        msg = f"task={shown(task)} is unknown; use {', '.join(tables)}"
+        raise ParameterError(msg)
+    return tables[task]
 
 
 def protected_forms(task: str) -> Mapping[str, str]:
@@ -104,12 +116,17 @@ def protected_forms(task: str) -> Mapping[str, str]:
     mapping of str to str
         From the name of a calibrator to that of its protected form.
 
+    Raises
+    ------
+    ParameterError
+        As in `names`.
+
     Examples
     --------
     >>> protected_forms("multiclass"), protected_forms("regression")
     ({'one-vs-rest': 'protected'}, {})
     """
-    return _PROTECTED[task]
+    return _of_task(_PROTECTED, task)
 
 
 def is_path(name: str) -> bool:
@@ -176,9 +193,9 @@ def require(name: str, task: str) -> None:
     ParameterError
         If it is not.
     """
-    if name not in _BY_TASK[task] and not is_path(name):
-        known = names(task)
-        close = get_close_matches(name, known, 1)
+    known = _of_task(_BY_TASK, task)
+    if not isinstance(name, str) or (name not in known and not is_path(name)):
+        close = get_close_matches(name, known, 1) if isinstance(name, str) else ()
         hint = f"; did you mean {close[0]!r}?" if close else ""
         msg = (
             f"{shown(name)} is no calibrator for a {task} task; use {', '.join(known)}, or the "

@@ -1,4 +1,4 @@
-"""Checks of input: scores, labels, weights, times, levels, one or many.
+"""Checks of input: scores, labels, weights, times, levels, and forecasts in arrays.
 
 Each check returns the converted value, or raises an error that names the value, its row and the
 remedy. Callers check everything before they change anything.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from abers.arrays import EXPIRE, LEARN, ONE, PREDICT, REMOVE, unmasked
+from abers.arrays import EXPIRE, LEARN, LIMIT, ONE, PREDICT, REMOVE, total, unmasked
 from abers.exceptions import (
     InputError,
     LabelError,
@@ -35,12 +35,17 @@ if TYPE_CHECKING:
 __all__ = [
     "array",
     "at",
+    "column",
     "count",
     "finite",
+    "fraction",
+    "generator",
     "label",
+    "labelled_forecasts",
     "labels",
     "level_list",
     "levels",
+    "number",
     "numbers",
     "observation",
     "observations",
@@ -49,6 +54,8 @@ __all__ = [
     "real",
     "reals",
     "resolvable",
+    "row_weights",
+    "same_length",
     "score",
     "scores",
     "shown",
@@ -58,6 +65,7 @@ __all__ = [
     "steps",
     "time",
     "times",
+    "tolerance",
     "weight",
     "weights",
 ]
@@ -181,8 +189,8 @@ def array(values: ArrayLike, rule: str) -> NDArray[Any]:
         found = np.asarray(given)
         # Next to a text all would be texts, and a message would show a number as one.
         return np.asarray(given, object) if found.dtype.kind in "US" else found
-    except ValueError as error:
-        msg = f"{rule}; {error}"
+    except ValueError:
+        msg = f"{rule}, but its rows are of different lengths"
         raise ParameterError(msg) from None
 
 
@@ -387,6 +395,42 @@ def numbers(values: ArrayLike, name: str) -> Floats:
         raise ParameterError(msg) from None
 
 
+def number(value: object, name: str, words: str, fits: Callable[[float], bool]) -> float:
+    """Check a single number, such as "a number of 1 or more"; NaN must not fit."""
+    found = _as_float(value) if isinstance(value, Real) else math.nan
+    if not fits(found):
+        msg = f"{name}={shown(value)} must be {words}"
+        raise ParameterError(msg)
+    return found
+
+
+def fraction(value: object, name: str) -> float:
+    """Check a single number above 0 and below 1.
+
+    Examples
+    --------
+    >>> fraction(0.9, "level")
+    0.9
+    """
+    return number(value, name, "a number above 0 and below 1", lambda one: 0.0 < one < 1.0)
+
+
+def tolerance(value: object) -> float:
+    """Check a tolerance, a ratio of odds."""
+    words = "a finite number of 1 or more, a ratio of odds"
+    return number(value, "tolerance", words, lambda ratio: 1.0 <= ratio < math.inf)
+
+
+def generator(seed: object) -> np.random.Generator:
+    """Return the generator of a seed, or the one that is passed."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, int | np.integer) and seed >= 0:
+        return np.random.default_rng(int(seed))
+    msg = f"seed={shown(seed)} must be a whole number of 0 or more, or a generator of numpy"
+    raise ParameterError(msg)
+
+
 def count(value: object, name: str, least: int, most: int = _MAX_INT64) -> int:
     """Check a number of things: whole, and between two ends."""
     is_bool = isinstance(value, bool)
@@ -397,3 +441,102 @@ def count(value: object, name: str, least: int, most: int = _MAX_INT64) -> int:
         msg = f"{name}={shown(value)} is not a whole number {range_}"
         raise ParameterError(msg)
     return int(value)
+
+
+_LABEL_REMEDY = "labels are the first argument; drop rows without a label"
+
+
+def labelled_forecasts(y: ArrayLike, p: ArrayLike) -> tuple[Floats, Floats]:
+    """Return labels and forecasts as arrays of floats.
+
+    Parameters
+    ----------
+    y
+        Array of shape (n,): 0 or 1.
+    p
+        Array of shape (n,): probabilities of label 1.
+
+    Raises
+    ------
+    LabelError, ScoreError
+        If a label is neither 0 nor 1, or a forecast is not a probability: names the first of these
+        values, its row and the remedy.
+    ParameterError
+        If an array has another shape.
+
+    Examples
+    --------
+    >>> labelled_forecasts([0, True], [0.25, 1])
+    (array([0., 1.]), array([0.25, 1.  ]))
+    """
+    issued, given = column(p, "p"), column(y, "y")
+    same_length(given, "y", len(issued))
+    return _labels(given), _forecasts(issued)
+
+
+def column(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return an array of shape (n,), or raise a ParameterError that says what else it is."""
+    found = array(values, f"{name} must be one-dimensional")
+    if found.ndim != 1:
+        column = "a list or an array"
+        if found.ndim > 1:
+            column = f"one column, such as {name}[:, {found.shape[-1] - 1}]"
+        msg = f"{name} must be one-dimensional, not of shape {found.shape}; pass {column}"
+        raise ParameterError(msg)
+    return found
+
+
+def same_length(found: NDArray[Any], name: str, length: int) -> None:
+    """Raise a ParameterError unless a column has as many rows as there are forecasts."""
+    if len(found) != length:
+        msg = f"{name} has {len(found)} rows, p has {length}; each forecast needs one of each"
+        raise ParameterError(msg)
+
+
+def row_weights(weight: ArrayLike, length: int) -> Integers:
+    """Return weights in units of 2**-30; a weight of 0 counts nothing.
+
+    Raises
+    ------
+    WeightError
+        If a weight is negative, too large or no finite number.
+    ParameterError
+        If there is not one for each forecast, or all are 0.
+
+    Examples
+    --------
+    >>> (row_weights([0.5, 0, 2], 3) / 2**30).tolist()
+    [0.5, 0.0, 2.0]
+    """
+    given = column(weight, "weight")
+    same_length(given, "weight", length)
+    nothing = np.array([isinstance(one, Real) and one == 0 for one in given.tolist()], bool)
+    units = weights(np.where(nothing, 1.0, given), length, LIMIT)
+    units[nothing] = 0
+    if length and nothing.all():
+        msg = "weight is zero in every row; one row at least must count"
+        raise ParameterError(msg)
+    if total(units) > LIMIT:
+        msg = f"the weights add up to more than {LIMIT // ONE}; divide all of them by a number"
+        raise WeightError(msg)
+    return units
+
+
+def _labels(given: NDArray[Any]) -> Floats:
+    try:
+        return labels(given, len(given)).astype(np.float64)
+    except LabelError as error:
+        msg = f"{error}; {_LABEL_REMEDY}"
+        raise LabelError(msg) from None
+
+
+def _forecasts(given: NDArray[Any]) -> Floats:
+    issued = scores(given)
+    bad = np.flatnonzero((issued < 0.0) | (issued > 1.0))
+    if bad.size:
+        msg = (
+            f"row {bad[0]}: forecast {float(issued[bad[0]])!r} is not a probability between 0 and "
+            "1; divide percentages by 100, and turn other scores into probabilities first"
+        )
+        raise ScoreError(msg)
+    return issued

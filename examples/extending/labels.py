@@ -10,7 +10,7 @@ from abers.monitoring.measures import Measure, Number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abers.monitoring.scored_rows import ScoredRows
+    from abers.monitoring.measures import ScoredRows
 
 __all__ = ["LabelShare"]
 

@@ -3,7 +3,7 @@
 from abers.stream import Label, Observation, Processor, Settings
 from abers_connectors.metrics.exposition import exposition
 from abers_connectors.metrics.service_metrics import registry_of
-from abers_connectors.runtime.checkpoint import Checkpoint
+from abers_connectors.runtime.application import Checkpoint
 from abers_connectors.runtime.status import Status
 from abers_connectors.runtime.task import StreamTask
 

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from abers_connectors.mapping.json_columns import columns_of
+from abers_connectors.mapping import columns_of
 from abers_connectors.sources.base import Origin, batch_of
 
 if TYPE_CHECKING:

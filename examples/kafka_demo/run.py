@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abers_connectors.config.model import load
-from abers_connectors.kafka.topic_creation import create_topics
+from abers_connectors.kafka.topic_checks import create_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ A record of the topic is JSON: `{"id": "a1", "time": 0, "score": 0.83}` or, as i
 `{"id": "a1", "time": 5, "label": 1}`. Times are in milliseconds. It prints each prediction.
 
 The offsets are stored with the state, so neither a group nor transactions are needed. After a crash
-the loop goes on behind the last batch that is on disk: what that had printed is not printed again,
+the loop goes on after the last batch that is on disk: what that had printed is not printed again,
 so read predictions that must not be missed from the state, by a `Follower`.
 """
 

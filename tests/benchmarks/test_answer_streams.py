@@ -9,7 +9,7 @@ import pytest
 from benchmarks import answer_power, answer_streams
 from benchmarks.answer_streams import TOLERANCE, WARM, Setting, TrueGaps, odds_times
 
-from abers.monitoring.answers.sums import ViewGroups
+from abers.monitoring.answers.rows import ViewGroups
 
 
 def test_true_gaps_are_those_of_the_rows_of_a_group() -> None:

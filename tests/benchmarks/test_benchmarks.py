@@ -30,6 +30,7 @@ from benchmarks.predictive import BAND, GRID_RUN, QUANTILE, observations, petej
 from benchmarks.processor import ENTRIES
 from benchmarks.rivals import compiler
 from benchmarks.scrape import COUNTING, SCRAPE
+from benchmarks.sections import PAGES
 from benchmarks.service import BATCHES, CPU, FAST, MEDIAN, SERVICE, SHARE, TAIL
 from benchmarks.single_events import BARE, DEFAULT, SINGLE
 from benchmarks.starts import REPLAY
@@ -50,68 +51,50 @@ from abers_connectors.replay.job import job_of_config
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = [sys.executable, "-m", "benchmarks", "--quick"]
+OPEN = ["Summary", "Targets"]  # what each page begins with
 
 
-def made(page: Path, *options: str) -> tuple[str, list[str]]:
-    """Return what a quick run prints, which it writes to the file too, and the titles."""
-    ran = subprocess.run(
-        [*QUICK, *options, "--output", page], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    assert ran.stdout == page.read_text(encoding="utf-8")
-    return ran.stdout, [line for line in ran.stdout.splitlines() if line.startswith("## ")]
+def made(folder: Path, *options: str) -> list[str]:
+    """Return the pages of a quick run, which have each section that it prints."""
+    results = folder / "benchmarks.jsonl"
+    command = [*QUICK, *options, "--results", str(results)]
+    ran = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    pages = [(folder / f"benchmarks{suffix}.md").read_text("utf-8") for suffix in PAGES]
+    for section in ran.stdout.split("\n\n## "):
+        assert section.strip() in "".join(pages)
+    return pages
+
+
+def titles(page: str) -> list[str]:
+    """Return the headings of a page."""
+    return [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
 
 
 def test_a_quick_run_makes_some_sections(tmp_path: Path) -> None:
     """`--quick --only` measures the sections that it names, each contender among them."""
-    page, titles = made(tmp_path / "page.md", "--only", "prequential", "monitors")
-    assert titles == [
-        "## Against the alternatives: predict and learn a whole stream",
-        "## Live monitors",
-        "## Targets",
-        "## The machine",
+    pages = made(tmp_path, "--only", "prequential", "monitors")
+    assert [*map(titles, pages)] == [
+        [*OPEN, "Against the alternatives: predict and learn a whole stream"],
+        [*OPEN, "Live monitors"],
     ]
     for name in contenders():
-        assert f"| {name} |" in page
+        assert f"| {name} |" in pages[0]
 
 
 @pytest.mark.long
-def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
-    """`--quick --output` makes all sections."""
-    _, titles = made(tmp_path / "page.md")
-    assert titles == [
-        "## Against the alternatives: predict and learn a whole stream",
-        "## All compute the same",
-        "## One at a time from Python",
-        "## Sliding window",
-        "## Hostile orders and weights",
-        "## Memory",
-        "## Saving and restoring",
-        "## The floor",
-        "## Cross Venn–Abers, a batch",  # the name's dash
-        "## Several classes",
-        "## A river learner, wrapped",
-        "## Predictive distributions",
-        "## Distribution calibration",
-        "## The stream processor",
-        "## Arrow",
-        "## The journal of a service",
-        "## Many models",
-        "## Live monitors",
-        "## Single events",
-        "## Record formats",
-        "## The service on Kafka",
-        "## Metrics",
-        "## The live page",
-        "## Start",
-        "## Targets",
-        "## The machine",
+def test_a_quick_run_makes_the_pages(tmp_path: Path) -> None:
+    """A quick run measures all sections, and a later run for the pages alone changes nothing."""
+    pages = made(tmp_path)
+    assert [len(titles(page)) for page in pages] == [
+        len(OPEN) + sum(map(len, groups.values())) for groups in PAGES.values()
     ]
+    assert made(tmp_path, "--page") == pages
 
 
 def test_a_quick_run_measures_starts(tmp_path: Path) -> None:
     """Each process of the section ends well, and has its milliseconds."""
-    page, titles = made(tmp_path / "page.md", "--only", "start")
-    assert titles[0] == "## Start"
+    (_, page) = made(tmp_path, "--only", "start")
+    assert titles(page) == [*OPEN, "Start"]
     assert f"| {REPLAY} |" in page
 
 
@@ -206,9 +189,10 @@ def everything(value: float) -> dict[Key, Spread]:
 @pytest.mark.parametrize(("value", "verdict"), [(0.01, "yes"), (1e5, "**no**")])
 def test_figures_are_compared_with_targets(value: float, verdict: str) -> None:
     """Small values reach figures of time and memory, large ones rates, small ratios ratios."""
-    lines = figures(everything(value)).body.splitlines()
+    targets = [target for some in TARGETS.values() for target in some]
+    lines = figures(targets, everything(value)).body.partition("All targets")[2].splitlines()
     rows = [line for line in lines if line.startswith("|")][2:]
-    by_target = dict(zip((target.asked for target in TARGETS), rows, strict=True))
+    by_target = dict(zip((target.asked for target in targets), rows, strict=True))
     for asked, row in by_target.items():
         if asked.endswith("a second") or "of a bare loop" in asked:
             assert row.endswith("| yes |") == (verdict != "yes")
@@ -222,9 +206,10 @@ def test_figures_are_compared_with_targets(value: float, verdict: str) -> None:
 
 def test_a_figure_that_was_not_measured_has_no_verdict() -> None:
     """An empty run reaches nothing and misses nothing."""
-    body = figures({}).body
-    assert body.count("not in this run") == len(TARGETS)
-    assert "yes" not in body
+    for targets in TARGETS.values():
+        body = figures(targets, {}).body
+        assert body.count("not in this run") == len(targets)
+        assert "yes" not in body
 
 
 def test_each_label_of_a_replay_is_late() -> None:

@@ -106,7 +106,7 @@ def test_conformal_idr_2025(tmp_path: Path) -> None:
     assert found["noise/100"]["split covered"][2][0] < 0.8
     page = (tmp_path / "conformal_idr_2025.md").read_text(encoding="utf-8")
     assert "| noise, n = 100 | split conformal | " in page
-    assert "## Data" not in page
+    assert "<summary>Data<" not in page
 
 
 @pytest.mark.data

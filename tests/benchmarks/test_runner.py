@@ -7,9 +7,9 @@ import math
 import os
 import select
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.papers.runner import Budget, Spec, Task, kept, run
+from benchmarks.papers.runner import Budget, Spec, Task, kept, left, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,3 +69,38 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
     worker = os.pidfd_open(int((tmp_path / "worker").read_text()))
     started.kill()
     assert select.select([worker], [], [], 60.0)[0]
+
+
+def test_what_is_left_is_counted_in_seconds(tmp_path: Path) -> None:
+    """Each kind of task has its number left, and the fewest seconds of its answers, if any."""
+    path = tmp_path / "a.jsonl"
+    lines: list[dict[str, Any]] = [{"environment": {}}]
+    for name, seconds in (("a/b/0", 1.0), ("a/b/1", 2.0)):
+        lines.append({"task": name, "spec": {}, "seconds": seconds, "result": 0})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    tasks = [Task(name, counted, {}) for name in ("a/b/0", "a/b/1", "a/b/2", "a/b/13", "a/c/0")]
+    rest = left(tasks, kept(path, tasks))
+    assert rest["a/b/"] == (2, 1.0)
+    assert rest["a/c/"].tasks == 1
+    assert math.isnan(rest["a/c/"].seconds)
+    assert left(tasks[:2], kept(path, tasks)) == {}
+
+
+def test_kinds_that_are_complete_soonest_come_first(tmp_path: Path) -> None:
+    """A run begins with tasks of unknown duration, then takes kinds by the time they have left."""
+    path = tmp_path / "a.jsonl"
+    budget, tasks = Budget(1, math.inf), [Task(f"a/{n}", counted, {"factor": 1}) for n in _NAMES]
+    lines: list[dict[str, Any]] = [{"environment": {}}]
+    for name, seconds in (("slow/0", 9.0), ("quick/0", 4.0)):
+        lines.append({"task": f"a/{name}", "spec": {"factor": 1}, "seconds": seconds, "result": 0})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run(tasks, tmp_path, path, budget)
+    done = [
+        line["task"] for line in map(json.loads, path.read_text().splitlines()) if "task" in line
+    ]
+    assert done[2:] == [
+        f"a/{name}" for name in ("new/0", "new/1", "slow/1", "quick/1", "quick/2", "quick/3")
+    ]
+
+
+_NAMES = "quick/0", "slow/0", "quick/1", "slow/1", "new/0", "quick/2", "quick/3", "new/1"

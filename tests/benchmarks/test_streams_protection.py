@@ -11,7 +11,9 @@ from benchmarks.papers import runner
 from benchmarks.papers import streams_protected_classes_page as classes_page
 from benchmarks.papers import streams_protected_numbers_page as numbers_page
 from benchmarks.papers import streams_protection_page as page
+from benchmarks.papers.report import foldings
 from benchmarks.papers.streams import NUMBERS, PAPER, SCORERS, SEVERAL
+from benchmarks.papers.streams_cases import counts
 from benchmarks.papers.streams_rivals import WINDOWS, window_name
 from benchmarks.papers.streams_steps import LAWS, LAWS_OF_NUMBERS
 
@@ -92,7 +94,7 @@ def test_the_page_is_of_the_kept_answers() -> None:
     """Every sentence and table of the page is that of the kept answers."""
     answers = runner.kept(FILE, PAPER.tasks(quick=False))
     text = (EVIDENCE / "streams.md").read_text(encoding="utf-8")
-    assert text.startswith(PAPER.page(answers).markdown)
+    assert text.startswith(foldings(PAPER.page(answers).markdown))
 
 
 def case(protected: float, worst: float) -> dict[str, Any]:
@@ -127,7 +129,8 @@ def test_sentences_count_cells() -> None:
     assert lines[8] == "p exceeds raw by at most the price in 2 of 3 cells."
     assert "In a cell, 25 % to 25 % of the probabilities of a class" in lines[9]
     assert not [*classes_page.sentences([])]
-    _, first, _, second, _, _ = classes_page.tables(found)
+    assert counts("A and B", found) == ["A and B", "1 of 3", "1 of 3", "1 of 3", "2 of 3"]
+    _, _, first, _, second, _, _ = classes_page.tables(found)
     assert "| B, at once | 0.5000 | 0.5050 | +50 | 0.0100 | raw | +50 | raw | +50 |" in first
     assert first.strip().splitlines()[-1].endswith("| raw; OPS | 0.25 |")
     wanted = "| protected | 0.4000 | 0.5050 | 0.4525 | +0.1500 | +0.0200 | 0.4525 | 0.4525 |"
@@ -207,7 +210,7 @@ def test_sentences_of_numbers_count_cells() -> None:
     assert "more than those of p in 0 of 1 cells; the least share is 0.400" in lines[14]
     assert lines[15] == "Tracked intervals are 1.50 to 1.50 times as wide as those of p."
     assert not [*numbers_page.sentences([])]
-    _, losses, _, scores, _, methods, intervals = numbers_page.tables(found)
+    _, _, losses, _, _, _, scores, _, methods, intervals = numbers_page.tables(found)
     assert losses.strip().splitlines()[-1].endswith("| base | +1.0 | ivapr | +11 | base |")
     row = "| B, at once | 1.000 | 0.9000 | 0.8000 | ACI | +5.0 | -5.0 | ACI | none |"
     assert scores.strip().splitlines()[-1] == row

@@ -15,7 +15,7 @@ from sklearn.linear_model import SGDClassifier
 from tests.oracles import experts
 
 from abers import Platt, VennAbers
-from abers.steps import LEARN, PREDICT, interleaved
+from abers.mathematics import LEARN, PREDICT, interleaved
 
 N = 600
 RNG = np.random.default_rng(7)

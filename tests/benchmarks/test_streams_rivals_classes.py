@@ -12,7 +12,7 @@ from scipy.special import expit, logit, softmax
 from sklearn.linear_model import SGDClassifier
 
 from abers import Isotonic, OneVsRest
-from abers.steps import LEARN, PREDICT
+from abers.mathematics import LEARN, PREDICT
 
 N, K = 200, 4
 RNG = np.random.default_rng(3)

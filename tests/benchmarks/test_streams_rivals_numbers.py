@@ -18,7 +18,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from abers.learners.gaussian import BayesianLinear
-from abers.steps import LEARN, PREDICT
+from abers.mathematics import LEARN, PREDICT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,7 +22,7 @@ from benchmarks.verdict_streams import (
 )
 
 from abers.monitoring import ForecastGroup
-from abers.monitoring.findings import OVER_CONFIDENT, TOO_HIGH, TOO_LOW, TRUSTWORTHY
+from abers.monitoring.forecast_groups import OVER_CONFIDENT, TOO_HIGH, TOO_LOW, TRUSTWORTHY
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,6 +22,7 @@ from tests.connectors.kafka.fixtures import (  # noqa: F401 - fixtures and a hoo
     topics,
     watchdog,
 )
+from tests.connectors.processes import Started
 from typer.testing import CliRunner
 
 from abers_connectors.cli.main import app
@@ -76,7 +77,7 @@ def start(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
         err: int = subprocess.PIPE,
         **env: str,
     ) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        return Started(
             [COMMAND, *words],
             cwd=tmp_path,
             env=os.environ | env,

@@ -14,7 +14,7 @@ _PROGRAM = """
 from pathlib import Path
 from threading import Barrier, Thread
 import sys
-from abers_connectors.allocator import return_freed_memory
+from abers_connectors.process import return_freed_memory
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

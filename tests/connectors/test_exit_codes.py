@@ -20,7 +20,7 @@ from abers.exceptions import (
     ParameterError,
     StateError,
 )
-from abers_connectors.exit_codes import logged
+from abers_connectors.errors import logged
 from abers_connectors.logs import logging_to
 
 LOG = logging.getLogger("abers_connectors.tests")

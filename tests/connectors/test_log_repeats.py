@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers_connectors.log_repeats import RepeatFilter
+from abers_connectors.logs import RepeatFilter
 
 WARNING, CRITICAL = logging.WARNING, logging.CRITICAL
 

@@ -1,4 +1,4 @@
-"""Texts of peers that repeat a secret, `abers_connectors.quotation`."""
+"""Texts of peers that repeat a secret, `abers_connectors.errors`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers_connectors.quotation import quoted
+from abers_connectors.errors import quoted
 from abers_connectors.secret import Secret
 
 if TYPE_CHECKING:

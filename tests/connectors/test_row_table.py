@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from abers_connectors.row_table import row_table
+from abers_connectors.terminal import row_table
 
 COLUMNS = ["", "log loss", "Brier score", "ECE, 10 bins", "events / s"]
 ROWS = [

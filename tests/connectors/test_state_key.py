@@ -8,7 +8,7 @@ import pytest
 from tests.connectors.keys import KEY
 
 from abers.exceptions import ConfigError
-from abers_connectors.state_key import new_key, read_key, state_key
+from abers_connectors.secret import new_key, read_key, state_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

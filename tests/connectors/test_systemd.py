@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from abers_connectors.systemd import Supervisor
+from abers_connectors.process import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,9 +11,8 @@ from rich.console import Console
 
 from abers.pages.blocks import AnswerBlock, Document, TextBlock
 from abers_connectors import terminal
-from abers_connectors.config.value_types import Lateness
-from abers_connectors.replay.input_notes import unlabelled_notes
-from abers_connectors.replay.summary import Means, Summary
+from abers_connectors.config.values import Lateness
+from abers_connectors.replay.summary import Means, Summary, unlabelled_notes
 from abers_connectors.terminal import (
     logged,
     show_comparison,
@@ -104,9 +103,9 @@ def test_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
     show_input(summary(), "a.csv", Lateness(), "score = p")
     show_input(summary(), "a.toml", None, None)
     assert capsys.readouterr().err.splitlines() == [
-        "a.csv: 1,250 rows. score = prob, label = y; labels 50 observations late",
+        "a.csv: 1,250 observations. score = prob, label = y; labels 50 observations late",
         "Why.",
-        "a.csv: 1,250 rows. score = p",
+        "a.csv: 1,250 observations. score = p",
     ]
 
 
@@ -171,7 +170,8 @@ def test_what_a_mean_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
 def test_notes_and_losses_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """The sentences about columns and losses stand below the answers."""
     said = "3 of 1,000 labels came within 7 days: set limits.label_timeout"
-    show_notes(msgspec.structs.replace(summary(), losses=[said], notes=["Why."]), LATE)
+    found = summary(counters={"labels_in": 3})
+    show_notes(msgspec.structs.replace(found, losses=[said], notes=["Why."]), LATE)
     assert [*shown(capsys)] == ["Why.", said]
 
 
@@ -213,6 +213,15 @@ def test_labels_that_never_came(capsys: pytest.CaptureFixture[str]) -> None:
     show_notes(summary(counters={"labels_in": 1}))
     assert hint not in shown(capsys)
     show_notes(summary(observations=0))
+    assert hint not in shown(capsys)
+
+
+def test_a_column_without_a_label(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the rows of labels have none, a replay says which column to look at."""
+    hint = "No label has arrived: see that the column of labels is the right one."
+    show_notes(summary(), LATE)
+    assert hint in shown(capsys)
+    show_notes(summary(counters={"labels_in": 1}), LATE)
     assert hint not in shown(capsys)
 
 
@@ -267,6 +276,15 @@ def test_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:
     err = capsys.readouterr().err
     assert err.startswith("Next:   ")
     assert "replay 'my scores.csv' --score=p --report=report.html\n" in err
+
+
+def test_what_to_try_next_with_a_module(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who ran the module reads commands that run the module."""
+    monkeypatch.setattr("sys.argv", ["/somewhere/abers_connectors/__main__.py"])
+    show_next([["stream.csv"]])
+    assert capsys.readouterr().err == "Next:   python -m abers_connectors replay stream.csv\n"
 
 
 def test_a_comparison_has_the_answer_of_each_calibrator(capsys: pytest.CaptureFixture[str]) -> None:

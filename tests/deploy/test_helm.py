@@ -21,7 +21,7 @@ from ruamel.yaml import YAML
 from tests.deploy.files import DEPLOY, linted, read
 
 from abers_connectors.config.model import Config, load
-from abers_connectors.serve.tokens import ServeTokens
+from abers_connectors.http.credentials import ServeTokens
 
 if TYPE_CHECKING:
     from pathlib import Path

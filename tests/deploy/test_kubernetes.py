@@ -10,7 +10,7 @@ import pytest
 from tests.deploy.files import DEPLOY, linted, read
 
 from abers_connectors.config.model import load
-from abers_connectors.metrics.health import health_routes
+from abers_connectors.metrics.exposition import health_routes
 from abers_connectors.runtime.status import Status
 
 FILES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))

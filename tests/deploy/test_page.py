@@ -7,7 +7,7 @@ import re
 from tests.deploy.files import DEPLOY
 
 from abers.stream.join import REASONS
-from abers_connectors import exit_codes
+from abers_connectors import errors
 
 PAGE = "\n".join(
     (DEPLOY.parent / "docs" / name).read_text() for name in ("operations.md", "deploy.md")
@@ -26,11 +26,11 @@ def section(title: str) -> str:
 def test_exit_codes() -> None:
     """The page has every exit code, and what to do about it."""
     codes = {
-        exit_codes.FAILURE,
-        exit_codes.USAGE,
-        exit_codes.DATA,
-        exit_codes.UNAVAILABLE,
-        exit_codes.CONFIG,
+        errors.FAILURE,
+        errors.USAGE,
+        errors.DATA,
+        errors.UNAVAILABLE,
+        errors.CONFIG,
     }
     documented = re.findall(r"^\| ([\d, ]+) \|", section("Exit codes"), re.MULTILINE)
     assert {int(code) for row in documented for code in row.split(",")} == codes | {0, 130, 143}

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.deploy.files import DEPLOY
 
-from abers_connectors import exit_codes
+from abers_connectors import errors
+from abers_connectors.config.layers import option
 from abers_connectors.config.model import load
-from abers_connectors.config.options import option
 
 UNIT = DEPLOY / "abers@.service"
 KEYS = re.findall(r"^(\w+)=(.*)$", UNIT.read_text(), re.MULTILINE)
@@ -46,7 +46,7 @@ def test_it_has_few_rights() -> None:
 
 def test_what_is_not_tried_again() -> None:
     """What would end in the same way again is not tried again; all else is."""
-    assert given("RestartPreventExitStatus") == [f"{exit_codes.DATA} {exit_codes.CONFIG}"]
+    assert given("RestartPreventExitStatus") == [f"{errors.DATA} {errors.CONFIG}"]
     assert (given("Restart"), given("Type")) == (["on-failure"], ["notify"])
 
 

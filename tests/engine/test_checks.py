@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.steps import Steps
+    from abers.mathematics import Steps
 
 CLASSES = ("a", "b", "c")
 FOUND: dict[tuple[str, str], Callable[..., Any]] = {

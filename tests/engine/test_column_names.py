@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from abers.column_names import USUAL_NAMES, usual_column
 from abers.exceptions import ParameterError
+from abers.frames import USUAL_NAMES, usual_column
 
 TOOLS = {
     "scikit-learn": (["y_true", "y_score"], {"label": "y_true", "score": "y_score"}),

@@ -30,7 +30,7 @@ from abers.river import (
     VennAbersMultiClassifier,
     VennAbersRegressor,
 )
-from abers.saveable import Saveable
+from abers.serialization import Saveable
 from abers.sklearn import VennAbersCalibratedClassifier, VennAbersCalibratedRegressor
 from abers.stream import Events, Label, Observation, Processor, Settings
 

@@ -16,7 +16,7 @@ import pytest
 
 import abers
 from abers import LabelError, OneVsRest, ParameterError, ScoreError, VennAbers
-from abers.arrow_values import array_of_arrow
+from abers.arrays import array_of_arrow
 from abers.stream import Events, Label, Observation, Processor
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ import numpy as np
 import pyarrow as pa
 import abers
 from abers.stream import Processor
-from abers.stream.arrow_buffers import new_array
+from abers.stream.arrow_columns import new_array
 
 class Streamed:
     def __init__(self, data):

@@ -15,6 +15,7 @@ from tests.engine.cases import OPTIONS, aging, taught
 
 from abers import (
     AbersError,
+    CrossVennAbers,
     ForgettingError,
     InputError,
     LabelError,
@@ -263,8 +264,25 @@ def test_shapes_other_than_a_column(calibrator: VennAbers, shape: Any) -> None: 
     """Anything but a one-dimensional column is refused, ragged ones as well."""
     for column in ("scores", "labels", "weights", *when(calibrator, 3)):
         for call in array_calls(calibrator, **{column: shape}).values():
-            with pytest.raises(ParameterError, match=f"{column} must be one-dimensional"):
+            with pytest.raises(
+                ParameterError, match=f"{column} must be one-dimensional(, not|, b)"
+            ):
                 call()
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "meant"),
+    [
+        (VennAbers, "weight", "weights"),
+        (VennAbers, "time", "times"),
+        (CrossVennAbers, "fold", "folds"),
+    ],
+)
+def test_the_name_of_one_for_a_column(made: type[VennAbers], given: str, meant: str) -> None:
+    """A column by the name that it has for a single label is refused, naming the column."""
+    said = f"{made.__name__} takes no column {given}; did you mean {meant}?"
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        made().learn_many(np.full((1, 5), 0.5) if given == "fold" else [0.5], [1], **{given: [1]})
 
 
 @pytest.mark.parametrize("length", [0, 2, 4])

@@ -27,21 +27,20 @@ from abers_connectors.config.model import load
 from abers_connectors.metrics.exposition import exposition
 from abers_connectors.metrics.service_metrics import registry_of
 from abers_connectors.replay.summary import summarize
-from abers_connectors.runtime.changelog import Assembler, encode
-from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
+from abers_connectors.runtime.application import NO_OFFSET, Checkpoint
+from abers_connectors.runtime.batches import MergedRecords
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.serializer import Serializer
 from abers_connectors.runtime.status import Status
-from abers_connectors.runtime.task import StreamTask
-from abers_connectors.runtime.timestamp_merge import MergedRecords
+from abers_connectors.runtime.task import Assembler, StreamTask, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from abers.stream import JournalEntry, Outputs, Settings
-    from abers_connectors.runtime.changelog import ChangelogRecord
     from abers_connectors.runtime.serializer import OutputRecords
+    from abers_connectors.runtime.task import ChangelogRecord
 
 Flat: TypeAlias = dict[str, Any]
 

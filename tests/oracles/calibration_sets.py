@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.oracles.class_methods import ClassKept
     from tests.oracles.methods import Kept
 
-    from abers.calibration.raw_probability import Kind
+    from abers.calibration.protected import Kind
     from abers.reference import CalibrationSet
 
 __all__ = ["ClassSets", "FoldSets", "OneSet"]

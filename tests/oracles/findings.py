@@ -1,6 +1,6 @@
 """What groups of forecasts show: a specification of the native core.
 
-Statuses are their numbers among `abers.monitoring.findings.STATUSES`.
+Statuses are their numbers among `abers.monitoring.forecast_groups.STATUSES`.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from abers_connectors.config.options import OF_SETTINGS, SECTIONS, options
-from abers_connectors.config.written_values import written_value
+from abers_connectors.config.layers import OF_SETTINGS, SECTIONS, options
+from abers_connectors.config.values import written_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

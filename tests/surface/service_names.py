@@ -13,14 +13,13 @@ from ruamel.yaml import YAML
 from abers import exceptions, registry
 from abers.learners.river_adapters import LEARNERS
 from abers.monitoring import ANSWERS, TESTS, Monitor
-from abers_connectors import exit_codes, state_key
+from abers_connectors import errors, secret
 from abers_connectors.cli.main import app
-from abers_connectors.config.options import options
-from abers_connectors.config.problems import keys_of
-from abers_connectors.http import token
-from abers_connectors.kafka import login, settings
-from abers_connectors.metrics.definitions import METRICS
-from abers_connectors.schemas import registry_login
+from abers_connectors.config.layers import keys_of, options
+from abers_connectors.http import credentials
+from abers_connectors.kafka import connection
+from abers_connectors.metrics.service_metrics import METRICS
+from abers_connectors.schemas import registry as registry_login
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +30,8 @@ __all__ = ["codes", "commands", "keys", "metrics"]
 
 OF_TYPER = {"--install-completion", "--show-completion"}
 SECRETS = (
-    *(state_key.NAME, token.TOKEN, settings.KEY_PASSWORD),
-    *(login.PASSWORD, login.CLIENT_SECRET, login.TOKEN),
+    *(secret.NAME, credentials.TOKEN, connection.KEY_PASSWORD),
+    *(connection.PASSWORD, connection.CLIENT_SECRET, connection.TOKEN),
     *(registry_login.REGISTRY_PASSWORD, registry_login.REGISTRY_TOKEN),
 )
 CODES = ("FAILURE", "USAGE", "DATA", "UNAVAILABLE", "CONFIG")
@@ -117,7 +116,7 @@ def _monitors(kind: type[Any]) -> Iterator[type[Any]]:
 def codes() -> Iterator[str]:
     """Yield the exit code of each error, and of a signal."""
     for name in CODES:
-        yield f"{name} {getattr(exit_codes, name)}"
+        yield f"{name} {getattr(errors, name)}"
     for name in sorted(exceptions.__all__):
         error = getattr(exceptions, name)
         if not issubclass(error, Warning):
@@ -127,7 +126,7 @@ def codes() -> Iterator[str]:
 
 def _code(error: BaseException) -> int:
     try:
-        with exit_codes.sentences(say=lambda _: None):
+        with errors.sentences(say=lambda _: None):
             raise error
     except typer.Exit as found:
         return found.exit_code

@@ -17,18 +17,16 @@ from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
 from abers.serialization import is_keyed
 from abers.stream import Settings, accounts, snapshot
+from abers.stream.learners import SavedLearners
 from abers.stream.pending_store import EARLY, FINISHED, PENDING
-from abers.stream.saved_learners import SavedLearners
 from abers.stream.state import ProcessorState
-from abers_connectors.config.units import duration
-from abers_connectors.files.formats import SUFFIXES, suffix_of
+from abers_connectors.config.values import duration
+from abers_connectors.files import SUFFIXES, suffix_of
 from abers_connectors.regular_files import open_regular
-from abers_connectors.replay.score_text import number, score_labels
 from abers_connectors.replay.summary import Means, finite
-from abers_connectors.row_table import text_cell
-from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
-from abers_connectors.state_key import state_key
-from abers_connectors.terminal import console
+from abers_connectors.runtime.application import NO_OFFSET, Checkpoint
+from abers_connectors.secret import state_key
+from abers_connectors.terminal import console, number, score_labels, text_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,26 +1,31 @@
 """The `abers` command.
 
 Data goes to standard output, messages to standard error. Each command imports what it needs when it
-runs, so `abers --help` answers at once. For the same reason
-annotations are no texts here: typer would compile each of them, in every command.
+runs, so `abers --help` answers at once. For the same reason annotations are no texts here: typer
+would compile each of them, in every command.
 """
 
-# ruff: noqa: PLC0415 - a command imports what it needs when it runs
+from __future__ import annotations
 
+import os
 import signal
 import sys
 import warnings
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from abers_connectors.cli.options import CommandGroup, ConfigPath, GroupedCommand, JsonTable
-from abers_connectors.cli.replay_command import replay
-from abers_connectors.cli.report_command import report
-from abers_connectors.cli.serve_command import serve
+from abers_connectors.cli.options import (
+    CommandGroup,
+    ConfigPath,
+    GroupedCommand,
+    JsonTable,
+    declared_option,
+    whole_number,
+)
+from abers_connectors.cli.replay_command import replay, report
 from abers_connectors.cli.state_command import state
-from abers_connectors.cli.termination import watch_signals
-from abers_connectors.exit_codes import (
+from abers_connectors.errors import (
     CONFIG,
     FAILURE,
     USAGE,
@@ -30,9 +35,50 @@ from abers_connectors.exit_codes import (
     sentences,
     show,
     show_error,
+    watch_signals,
 )
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "serve"]
+
+# ruff: noqa: PLC0415 - a command imports what it needs when it runs
+
+
+def serve(
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIG", help="A TOML file, for the calibrator.")
+    ] = None,
+    *,
+    data: Annotated[str | None, declared_option("--data", more="Default: abers-state.")] = None,
+    host: Annotated[str | None, declared_option("--host", more="Default: 127.0.0.1.")] = None,
+    port: Annotated[
+        int | None, declared_option("--port", more="Default: 8090.", parser=whole_number(0, 65_535))
+    ] = None,
+) -> None:
+    """Serve predictions over HTTP, and learn labels that come.
+
+    What is answered is on disk: a crash loses nothing, and a request may be sent again. Without
+    CONFIG scores are probabilities of two classes.
+    """
+    with sentences(parameter=CONFIG):
+        from abers.stream.option import variable
+        from abers_connectors.config.model import load
+        from abers_connectors.serve.service import serve as run
+
+        given = {"serve.data": data, "http.host": host, "http.port": port}
+        flags: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if config is None and not any(name.startswith(variable("task.")) for name in os.environ):
+            flags["task.scores"] = "probability"
+        run(load(config, flags={"serve": {}} | flags, front="flag"), _show_lines)
+
+
+def _show_lines(text: str) -> None:
+    """Show the lines of a text on standard error."""
+    for line in text.splitlines():
+        show(line, err=True)
+
+
+# ruff: noqa: PLC0415 - a command imports what it needs when it runs
+
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -167,12 +213,12 @@ def check(
 ) -> None:
     """Show what a configuration means, or all mistakes in it."""
     with sentences():
-        from abers_connectors.cli import check_text, config_check
+        from abers_connectors.cli import config_check
         from abers_connectors.terminal import ink
 
         found = config_check.check(config, sample=sample, connect=connect)
         out = ink(stderr=False)
-        for line in check_text.report_lines(found, config, out, everything=everything):
+        for line in config_check.report_lines(found, config, out, everything=everything):
             typer.echo(line)
         for line in (*found.warnings, *(found.findings or ())):
             show(f"Warning: {line}", err=True)
@@ -180,7 +226,7 @@ def check(
             typer.echo("topics: a service can use them")
         if found.sample is not None and sample is not None:
             typer.echo()
-            for line in check_text.sample_lines(found.sample, sample, found.config, out):
+            for line in config_check.sample_lines(found.sample, sample, found.config, out):
                 typer.echo(line)
             if found.sample.mistake is not None:
                 fail(found.sample.mistake, FAILURE)

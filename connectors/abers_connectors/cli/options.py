@@ -5,25 +5,31 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from abers_connectors.cli.flags import FLAGS
-from abers_connectors.exit_codes import show_error
+from abers_connectors.errors import show_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "CommandGroup",
     "ConfigPath",
+    "DelayOption",
     "GroupedCommand",
     "JsonTable",
     "Models",
+    "ProbabilityOption",
     "Quiet",
+    "ScoresOption",
+    "SinceOption",
+    "TaskOption",
+    "UntilOption",
     "Verbose",
     "calibrator_option",
     "declared_option",
@@ -134,26 +140,46 @@ def _show(error: Any, command: str) -> None:  # noqa: ANN401 - typer's own click
     if error.ctx is not None and error.format_message() == error.ctx.get_help():
         typer.echo(error.format_message(), err=True)  # `abers state` without a command of it
         return
-    what, _, near = error.format_message().partition(" (Possible options: ")
+    what = error.format_message().partition(" (Possible options: ")[0]
     what = _VALUE.sub(r"\1: ", what).removesuffix(".")
-    meant = (
-        f"did you mean {near.removesuffix(')').replace(', ', ' or ')}?" if near else _guess(what)
-    )
+    meant = _guess(what, getattr(error, "possibilities", None) or ())
     command = command if error.ctx is None else error.ctx.command_path
     show_error("; ".join(filter(None, (what, meant, f"see {command} --help"))))
 
 
-def _guess(what: str) -> str:
-    """Return a question about a word that is not among some others."""
+def _guess(what: str, options: Sequence[str]) -> str:
+    """Return a question about an option, or a word, that is not among some others."""
     from abers.suggestions import closest  # noqa: PLC0415 - help imports no engine
 
-    word, *known = re.findall("'([^']*)'", what) if " is not one of " in what else [""]
+    if " is not one of " in what:
+        word, *known = re.findall("'[^']*'", what)
+    else:
+        word, known = what.rpartition(" ")[2], [*options]
     near = closest(word, known)
-    return f"did you mean '{near}'?" if near else ""
+    return f"did you mean {near}?" if near else ""
 
 
 class GroupedCommand(TyperCommand):
     """A command with a section of help for each `rich_help_panel`, without importing rich."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own
+        """Read the words of a command; an option in the place of a value is an error.
+
+        Otherwise an option would take the next option as its value, or as its second one.
+        """
+        params: list[Any] = self.get_params(ctx)
+        named = {name: one for one in params for name in one.opts if name[:1] == "-"}
+        for at, word in enumerate(args):
+            option = named.get(word)
+            if option is None or option.is_flag or option.count:
+                continue
+            values = args[at + 1 : at + 1 + option.nargs]
+            after = next((f" before {one}" for one in values if one in named), "")
+            if option.nargs == 1 and after:
+                ctx.fail(f"{word} needs a value; write it{after}")
+            if option.nargs > 1 and (after or len(values) < option.nargs):
+                ctx.fail(f"{word} has {option.nargs} values, {option.metavar}; write all{after}")
+        return list(super().parse_args(ctx, args))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
         """Write arguments and options by section, those without a group last."""
@@ -176,3 +202,41 @@ def detail_of(*, quiet: bool, verbose: bool) -> Any:  # noqa: ANN401 - a type of
         msg = "--quiet does not go with --verbose; leave one of them out"
         raise ParameterError(msg)
     return "answers" if quiet else "more" if verbose else "usual"
+
+
+TaskOption = Annotated[
+    str | None,
+    declared_option("--task", more="binary (default), multiclass (see --score) or regression."),
+]
+ScoresOption = Annotated[
+    Literal["any", "probability", "logit", "percent"] | None,
+    declared_option(
+        "--scores",
+        more="Of a file they are probabilities by default if they lie in [0, 1], else any. "
+        "Percentages become probabilities as they are read.",
+        show_default=False,
+    ),
+]
+ProbabilityOption = Annotated[
+    Literal["protected", "merged"] | None,
+    declared_option(
+        "--probability",
+        more="protected: a probability with a loss above that of the score by at most a bounded "
+        "amount (default if scores are probabilities; for ivap and cvap also if they are logits). "
+        "merged: one computed from the interval alone.",
+        show_default=False,
+    ),
+]
+DelayOption = Annotated[
+    str | None,
+    declared_option(
+        "--delay",
+        more='N further observations of its model (default 50), or a duration such as "6h" or "7d" '
+        "of event time. A column of label times needs none.",
+    ),
+]
+SinceOption = Annotated[
+    str | None,
+    time_option("TIME", "Skip earlier events: RFC 3339 or milliseconds, for topics also @OFFSET."),
+]
+UntilOption = Annotated[str | None, time_option("TIME", "Skip events at this time or later.")]

@@ -17,23 +17,21 @@ import msgspec
 import typer
 
 from abers_connectors import terminal
-from abers_connectors.dashboard.finished_replay import FinishedReplay, observed
-from abers_connectors.replay.comparison import compare, windows
-from abers_connectors.replay.delays import replay_delays
+from abers_connectors.dashboard.replay_document import FinishedReplay, observed
+from abers_connectors.replay.comparison import compare, replay_delays, windows
 from abers_connectors.replay.plan import Said
 from abers_connectors.replay.run import Run
 from abers_connectors.replay.summary import summarize_run
 
 if TYPE_CHECKING:
     from abers.pages.blocks import Detail
-    from abers_connectors.config.value_types import Lateness
+    from abers_connectors.config.values import Lateness
     from abers_connectors.dashboard.observer import Observer
-    from abers_connectors.dashboard.reporter import Reporter
-    from abers_connectors.dashboard.stream_pages import ReplayPage
+    from abers_connectors.dashboard.report import Reporter
+    from abers_connectors.dashboard.server import ReplayPage
     from abers_connectors.replay.job import Job
     from abers_connectors.replay.options import Period, ReplayOptions
-    from abers_connectors.replay.pace import Pace
-    from abers_connectors.replay.run import BaseRun
+    from abers_connectors.replay.run import BaseRun, Pace
     from abers_connectors.replay.summary import Summary
     from abers_connectors.sinks.webhook import Webhook
     from abers_connectors.sources.base import Source
@@ -164,13 +162,13 @@ def _finished(  # noqa: PLR0913, PLR0917 - what a replay leaves
 
 
 def _reporter(path: str, reference: Period | None) -> Reporter:
-    from abers_connectors.dashboard.reporter import Reporter
+    from abers_connectors.dashboard.report import Reporter
 
     return Reporter(path, reference)
 
 
 def _page(title: str, zone: str, reference: Period | None) -> ReplayPage:
-    from abers_connectors.dashboard.stream_pages import ReplayPage
+    from abers_connectors.dashboard.server import ReplayPage
 
     return ReplayPage(title, zone, reference)
 

@@ -14,16 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
-from abers_connectors.allocator import return_freed_memory
-from abers_connectors.cli.termination import allow
-from abers_connectors.exit_codes import logged
+from abers_connectors.errors import allow_time, logged
 from abers_connectors.extras import extra
 from abers_connectors.kafka.assembly import open_worker
 from abers_connectors.kafka.generations import generation_in_use, require_generation
 from abers_connectors.logs import for_people, logging_to
 from abers_connectors.preflight import require_ready
+from abers_connectors.process import Supervisor, return_freed_memory
 from abers_connectors.runtime.application import kafka_section
-from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,7 +142,7 @@ def _flag_problems(
 @contextmanager
 def _stoppable() -> Iterator[_StopSignal]:
     stop = _StopSignal()
-    allow(_SECONDS, _log.critical)
+    allow_time(_SECONDS, _log.critical)
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abers_connectors.cli.options import CommandGroup, whole_number
-from abers_connectors.exit_codes import USAGE, fail, sentences, show
+from abers_connectors.errors import USAGE, fail, sentences, show
 from abers_connectors.runtime.slots import SLOTS
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.model import Config
     from abers_connectors.kafka.state_admin import StateAdmin
-    from abers_connectors.runtime.partition_status import PartitionStatus
+    from abers_connectors.runtime.restore import PartitionStatus
 
 __all__ = ["state"]
 
@@ -169,7 +169,7 @@ def rescale(
     Nothing is processed. The inputs keep their partitions.
     """
     with sentences():
-        from abers_connectors.kafka.rescale import rescale as rescaled
+        from abers_connectors.kafka.state_admin import rescale as rescaled
 
         for line in rescaled(_loaded(config), partitions):
             show(line)
@@ -181,7 +181,7 @@ def new_key() -> None:
 
     It is not saved anywhere.
     """
-    from abers_connectors.state_key import new_key as made
+    from abers_connectors.secret import new_key as made
 
     typer.echo(made())
 

@@ -14,32 +14,89 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from abers.exceptions import ConfigError
-from abers.stream.fields import Fields
-from abers.stream.option import Front, Option, Problem, shown
+from abers.learners.river_adapters import USUAL
+from abers.stream.cells import BadRecordError, Fields
+from abers.stream.option import Front, Option, OptionValues, Problem, shown
 from abers.stream.schema_columns import Readers
-from abers.stream.settings import Settings
+from abers.stream.settings import Settings, setting_options
 from abers.stream.times import TimeReader
 from abers_connectors.config import sections
 from abers_connectors.config.layers import (
+    OF_SETTINGS,
+    SECTIONS,
     Keys,
     Layers,
     LocatedProblem,
     OptionsError,
+    RawValues,
     dotted,
+    options,
+    read_sections,
+    unread_variables,
 )
-from abers_connectors.config.options import OF_SETTINGS, SECTIONS, options
-from abers_connectors.config.problems import read_sections
-from abers_connectors.config.raw_values import RawValues
-from abers_connectors.config.rules import conflicts
-from abers_connectors.config.section import Section, section_options
-from abers_connectors.config.stream_settings import read_settings, setting_values
-from abers_connectors.config.variables import unread_variables
-from abers_connectors.printable import printable
+from abers_connectors.config.rules import conflicts, label_reader
+from abers_connectors.config.values import DROP, Section, milliseconds, section_options
+from abers_connectors.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from abers.stream.schema_columns import Kind
+
 __all__ = ["Config", "load"]
+
+_KEY = "input.unlabelled"
+
+
+def setting_values(settings: Mapping[str, Any], raw: RawValues) -> OptionValues:
+    """Return the settings that could be read, and as they were given, for rules."""
+    given = {name: raw.get(one.key) for name, one in setting_options().items()}
+    written = {name: value for name, value in given.items() if value is not None}
+    return OptionValues(setting_options(), settings, written)
+
+
+def read_settings(found: Mapping[str, Any], raw: RawValues) -> dict[str, Any]:
+    """Return the settings that could be read; those that are not given have their default."""
+    usual = setting_options()
+    values = {
+        name: found.get(key, usual[name].default)
+        for key, name in OF_SETTINGS.items()
+        if key in found or raw.get(key) is None
+    }
+    return values | _run_length(values) | _learner(values, raw) | _unlabelled(found, raw)
+
+
+def _run_length(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the average run length as the processor has it: a number, or a time."""
+    length = values.get("average_run_length")
+    if not isinstance(length, str):
+        return {"average_run_time": None}
+    usual = setting_options()["average_run_length"].default
+    return {"average_run_length": usual, "average_run_time": milliseconds(length)}
+
+
+def _learner(values: Mapping[str, Any], raw: RawValues) -> dict[str, Any]:
+    """Return the learner: in a section without a name it is the usual one of the task."""
+    named = values.get("learner")
+    if raw.get("learner") is None or named is not None or "task" not in values:
+        return {}
+    return {"learner": USUAL[values["task"]]}
+
+
+def _unlabelled(found: Mapping[str, Any], raw: RawValues) -> dict[str, Any]:
+    """Return the label that is assumed, read as the task has labels; nothing if it cannot be."""
+    given, kind = raw.get(_KEY), found.get("task.kind", "binary")
+    if given is None or given == DROP:
+        return {"unlabelled": None}
+    if _KEY not in found:
+        return {}
+    if kind == "regression":
+        return {"unlabelled": given}
+    try:
+        read = label_reader(raw, kind)
+        return {} if read is None else {"unlabelled": read.one(given)}
+    except BadRecordError:
+        return {}
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -100,6 +157,11 @@ class Config(Section, frozen=True, kw_only=True):
     def labelled(self) -> bool:
         """Whether each record of the first input is an observation with its label."""
         return self.input.delay is not None or self.input.fields.label_time is not None
+
+    @property
+    def first_kind(self) -> Kind:
+        """What the records of the first input are."""
+        return "labelled" if self.labelled else "mixed" if self.second_input else "log"
 
     def reads(self) -> Readers:
         """Return how values are read."""

@@ -1,19 +1,15 @@
-"""Rules between the keys of [kafka.security]: TLS, and what each login needs.
-
-A key that would have no effect is refused, not ignored.
-"""
+"""Rules between the keys of [kafka.security]: which keys a protocol and a login need."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from abers.stream.option import REMOVE, SET, Quoted
+from abers.stream.option import REMOVE, SET, Quoted, written
 from abers_connectors.config.sections import PASSWORD_MECHANISMS, default_client
-from abers_connectors.config.value_types import shown
 
 if TYPE_CHECKING:
     from abers.stream.option import Part
-    from abers_connectors.config.raw_values import Found, RawValues
+    from abers_connectors.config.layers import Found, RawValues
 
 __all__ = ["security_conflicts"]
 
@@ -55,12 +51,12 @@ def _tls(values: RawValues, *, encrypted: bool) -> Found:
         for name in _TLS_KEYS:
             if _get(values, name) not in (None, True):
                 secure = (_ref(values, "protocol", "SSL"), " or ", Quoted("SASL_SSL"))
-                yield _path(name), ("applies only to TLS; ", SET, *secure, ", or ", REMOVE)
+                yield _security_key(name), ("applies only to TLS; ", SET, *secure, ", or ", REMOVE)
     elif _get(values, "certfile") is None:
         for name in ("keyfile", "key_password_file"):
             if _get(values, name) is not None:
                 needs = ("needs a certificate; ", SET, _ref(values, "certfile"))
-                yield _path(name), needs
+                yield _security_key(name), needs
 
 
 def _login(values: RawValues, protocol: str) -> Found:
@@ -69,53 +65,54 @@ def _login(values: RawValues, protocol: str) -> Found:
         for name in ("mechanism", *_MECHANISMS):
             if _get(values, name) is not None:
                 secure = _ref(values, "protocol", "SASL_SSL")
-                yield _path(name), ("applies only to SASL; ", SET, secure, ", or ", REMOVE)
+                yield _security_key(name), ("applies only to SASL; ", SET, secure, ", or ", REMOVE)
         return
     if mechanism is None:
         need = (_ref(values, "protocol", protocol), " needs one, such as ")
-        yield _path("mechanism"), ("is missing; ", *need, Quoted("SCRAM-SHA-512"))
+        yield _security_key("mechanism"), ("is missing; ", *need, Quoted("SCRAM-SHA-512"))
         return
     if mechanism not in _KNOWN:
         return
     for name, owners in _MECHANISMS.items():
         if _get(values, name) is not None and mechanism not in owners:
-            known = " and ".join(map(shown, owners))
-            yield _path(name), (f"applies only to {known}; ", REMOVE)
+            known = " and ".join(map(written, owners))
+            yield _security_key(name), (f"applies only to {known}; ", REMOVE)
     name, example = _REQUIRED.get(mechanism, ("mechanism", ""))
     if _get(values, name) is None:
         need = (_ref(values, "mechanism", mechanism), " needs one, such as ")
-        yield _path(name), ("is missing; ", *need, Quoted(example))
+        yield _security_key(name), ("is missing; ", *need, Quoted(example))
     yield from _bearer(values, mechanism, protocol)
     client = values.get("kafka.client") or default_client()
     if mechanism == "GSSAPI" and client == "librdkafka":
         lacks = ("the package of librdkafka has no ", Quoted(mechanism), "; ")
-        yield _path("mechanism"), (*lacks, SET, values.ref("kafka.client", "kafka-python"))
+        yield _security_key("mechanism"), (*lacks, SET, values.ref("kafka.client", "kafka-python"))
 
 
 def _bearer(values: RawValues, mechanism: str, protocol: str) -> Found:
     """Check that a token comes from one place, and is encrypted where strangers could read it."""
     if mechanism == "AWS_MSK_IAM" and protocol != "SASL_SSL":
-        yield _path("protocol"), ("must be ", Quoted("SASL_SSL"), " for ", Quoted(mechanism))
+        must = ("must be ", Quoted("SASL_SSL"), " for ", Quoted(mechanism))
+        yield _security_key("protocol"), must
     given = [name for name in _ISSUER_KEYS if _get(values, name) is not None]
     if mechanism != "OAUTHBEARER" or not given:
         return
     if _get(values, "token_file") is not None:
         both = ("cannot be combined with ", _ref(values, given[0]), "; remove one of them")
-        yield _path("token_file"), both
+        yield _security_key("token_file"), both
         return
     for name, example in _EXAMPLES.items():
         if name not in given:
             need = (_ref(values, given[0]), " needs one, such as ", Quoted(example))
-            yield _path(name), ("is missing; ", *need)
+            yield _security_key(name), ("is missing; ", *need)
 
 
 def _get(values: RawValues, name: str) -> Any:  # noqa: ANN401 - any TOML value
-    return values.get(_path(name))
+    return values.get(_security_key(name))
 
 
 def _ref(values: RawValues, name: str, *value: str) -> Part:
-    return values.ref(_path(name), *value)
+    return values.ref(_security_key(name), *value)
 
 
-def _path(name: str) -> str:
+def _security_key(name: str) -> str:
     return f"kafka.security.{name}"

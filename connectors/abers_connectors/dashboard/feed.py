@@ -1,5 +1,12 @@
 """Feed: frames from the thread that works to the thread that serves.
 
+Budget of the live page, and rate of the stream. The cost of a frame and its page is measured in
+seconds of a core, not of the clock, so a busy machine does not count twice. The pause after each
+keeps the share of the core right.
+
+Blocks of the models that readers watch, made anew when enough labels came. They take some 15
+milliseconds with their HTML, and nobody reads numbers that change each second.
+
 All readers share one budget. The thread that works makes one frame at a time, of a model that a
 reader watches, and only while frames and their pages take at most a fixed share of a core. With
 more models each page refreshes less often; the stream never becomes slower.
@@ -8,29 +15,207 @@ more models each page refreshes less often; the stream never becomes slower.
 from __future__ import annotations
 
 import time
+from collections import deque
 from contextlib import contextmanager
 from functools import partial
+from statistics import median
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from abers.pages.model_document import model_blocks
 from abers.pages.model_findings import Silence
-from abers_connectors.dashboard.budget import Budget, Rate
-from abers_connectors.dashboard.label_arrivals import LabelArrivals
-from abers_connectors.dashboard.live_blocks import LiveBlocks
-from abers_connectors.dashboard.model_states import ModelStates
-from abers_connectors.runtime.largest_models import LargeModel  # noqa: TC001 - msgspec reads it
+from abers_connectors.dashboard.observer import ModelStates
+from abers_connectors.runtime.models import LargeModel  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from abers.pages.blocks import Block
-    from abers_connectors.dashboard.model_states import ListedStatus
-    from abers_connectors.dashboard.models import Key
-    from abers_connectors.dashboard.observer import Observer
+    from abers_connectors.dashboard.observer import Key, ListedStatus, ObservedModel, Observer
 
-__all__ = ["Feed", "Frame", "StreamCounts"]
+__all__ = ["SHARE", "Budget", "Feed", "Frame", "LabelArrivals", "LiveBlocks", "StreamCounts"]
+
+SHARE = 0.05
+"""Share of one core that all frames and pages together may use."""
+
+_SPAN = 10  # samples that a rate goes over
+_SAMPLE_SECONDS = 1.0  # between two samples
+_NEW = 0.25  # weight of the newest frame in the mean cost
+
+
+class Budget:
+    """Allowance of CPU time: the next frame is made once the last frames are paid for.
+
+    The clock is monotonic; `cpu` returns the seconds of a core that the calling thread has used.
+
+    Examples
+    --------
+    >>> used = iter([0.0, 0.02])
+    >>> budget = Budget(lambda: 100.0, lambda: next(used))
+    >>> with budget.spent():
+    ...     pass
+    >>> budget.left(100.3), budget.left(100.5)
+    (False, True)
+    """
+
+    def __init__(self, clock: Callable[[], float], cpu: Callable[[], float]) -> None:
+        self._clock, self._cpu = clock, cpu
+        self._due = clock()
+        self._costs = {True: 0.0, False: 0.0}
+        self._lock = Lock()
+
+    @property
+    def pace(self) -> float:
+        """Seconds from one frame to the next, by the cost of the last frames."""
+        return sum(self._costs.values()) / SHARE
+
+    def left(self, now: float) -> bool:
+        """Return whether a frame may be made now."""
+        return now >= self._due
+
+    def pause(self, until: float) -> None:
+        """Make no frame before this moment."""
+        with self._lock:
+            self._due = max(self._due, until)
+
+    @contextmanager
+    def spent(self, *, drawing: bool = False) -> Iterator[None]:
+        """Charge the CPU time of a `with` block, in which a frame is made or its page drawn."""
+        began = self._cpu()
+        try:
+            yield
+        finally:
+            used = self._cpu() - began
+            with self._lock:
+                mean = self._costs[drawing]
+                self._costs[drawing] = mean + (_NEW if mean else 1.0) * (used - mean)
+                self._due = max(self._due, self._clock()) + used / SHARE
+
+
+class Rate:
+    """Rate of events, from a sample a second of a monotonic clock."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._due = self._began = clock()
+        self._samples: deque[tuple[float, int]] = deque(maxlen=_SPAN)
+
+    def due(self, now: float) -> bool:
+        """Return whether a second has passed since the last sample."""
+        return now >= self._due
+
+    def add(self, now: float, events: int) -> None:
+        """Add a sample: the number of events so far."""
+        self._due = now + _SAMPLE_SECONDS
+        self._samples.append((now, events))
+
+    def recent(self) -> float | None:
+        """Return the rate over the last seconds; None while there are too few samples."""
+        if not self._samples:
+            return None
+        (first, before), (last, after) = self._samples[0], self._samples[-1]
+        return (after - before) / (last - first) if last > first else None
+
+    def overall(self, now: float, events: int) -> float | None:
+        """Return the rate since the beginning."""
+        seconds = now - self._began
+        return events / seconds if seconds else None
+
+
+_GAPS = 100  # that the median is of
+_TIMES = 3  # the median gap, from which labels count as missing
+_MINUTE = 60.0
+
+
+class LabelArrivals:
+    """Times at which labels came; the clock is monotonic, in seconds.
+
+    Examples
+    --------
+    >>> arrivals = LabelArrivals()
+    >>> for now, labels in ((10.0, 1), (40.0, 2), (70.0, 2)):
+    ...     arrivals.note(now, labels)
+    >>> arrivals.age(70.0), arrivals.silence(70.0), arrivals.silence(150.0)
+    (30.0, None, 60.0)
+    """
+
+    def __init__(self) -> None:
+        self._labels = 0
+        self._last: float | None = None
+        self._gaps: deque[float] = deque(maxlen=_GAPS)
+
+    def note(self, now: float, labels: int) -> None:
+        """Note how many labels came so far."""
+        if labels == self._labels:
+            return
+        if self._last is not None:
+            self._gaps.append(now - self._last)
+        self._labels, self._last = labels, now
+
+    def age(self, now: float) -> float | None:
+        """Return how long ago the last label came; None before the first."""
+        return None if self._last is None else now - self._last
+
+    def silence(self, now: float) -> float | None:
+        """Return for how many whole minutes no label came, in seconds; None while labels come.
+
+        Labels are missing after three times the median gap between them, and at least a minute.
+        """
+        age = self.age(now)
+        if age is None or not self._gaps or age < max(_TIMES * median(self._gaps), _MINUTE):
+            return None
+        return age // _MINUTE * _MINUTE
+
+
+_KEPT = 40  # models: a few more than readers at once
+_MORE = 100  # blocks are made again after one label more in so many,
+_SECONDS = 10.0  # or after any more label and so long
+_WHERE = "the predictions that the stream wrote"
+
+
+class _MadeBlocks(NamedTuple):
+    at: float  # by the clock of the page
+    labels: int  # number of predictions scored
+    active: tuple[bool, ...]  # whether each test is
+    silence: Silence | None
+    blocks: tuple[Block, ...]
+
+    def holds(self, now: float, labels: int, active: tuple[bool, ...], silence: object) -> bool:
+        """Return whether the blocks may be shown."""
+        few = self.labels < labels <= self.labels + self.labels / _MORE
+        fresh = labels == self.labels or (few and now < self.at + _SECONDS)
+        return fresh and (self.active, self.silence) == (active, silence)
+
+
+class LiveBlocks:
+    """Blocks of models, with times in a zone; they are read and made in the thread that works."""
+
+    def __init__(self, observer: Observer, zone: str) -> None:
+        self._observer, self._zone = observer, zone
+        self._made: dict[Key, _MadeBlocks] = {}
+
+    def __call__(
+        self, key: Key, now: float = 0.0, silence: Silence | None = None
+    ) -> tuple[Block, ...] | None:
+        """Return the blocks of a model at a time of a clock; None for an unknown model."""
+        monitor = self._observer.total(key)
+        if monitor is None:
+            return None
+        active = tuple(one.active for one in monitor.tests)
+        made = self._made.pop(key, None)
+        if made is None or not made.holds(now, monitor.count, active, silence):
+            blocks = self._blocks(self._observer.observed(key), silence)
+            made = _MadeBlocks(now, monitor.count, active, silence, blocks)
+        while len(self._made) >= _KEPT:
+            del self._made[next(iter(self._made))]
+        self._made[key] = made
+        return made.blocks
+
+    def _blocks(self, model: ObservedModel, silence: Silence | None) -> tuple[Block, ...]:
+        details = model.details()._replace(where=_WHERE, silence=silence)
+        return model_blocks(model.monitor, details, zone=self._zone)
+
 
 _FRAME_SECONDS = 1.0  # between two frames of a model, at least
 

@@ -1,35 +1,193 @@
 """Routes of the live page: the page, its style, its script, and its events.
 
+Server-sent events: to each reader the parts of the newest page that changed, and nothing else.
+There is no queue. A slow reader misses pages and gets the newest when there is room again; a reader
+that reads nothing is disconnected by the server's time limit.
+
 The page requests nothing but these, from the server it came from, and runs no other script; its
 content security policy says so.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from abers_connectors.dashboard.access import TokenGuard
-from abers_connectors.dashboard.live_page import live_page, live_script, live_style
-from abers_connectors.dashboard.model_list import LISTED, LONGEST, model_list
-from abers_connectors.dashboard.page_cache import PageCache
-from abers_connectors.dashboard.server_events import EventStreams
+from abers_connectors.dashboard.live_document import (
+    LISTED,
+    LONGEST,
+    LiveDocument,
+    live_document,
+    live_page,
+    live_script,
+    live_style,
+    model_list,
+    waiting_document,
+)
 from abers_connectors.http.connections import STREAM
-from abers_connectors.http.middleware import ChunkedResponse, ConcurrencyLimit, HostCheck
+from abers_connectors.http.middleware import (
+    ChunkedResponse,
+    ConcurrencyLimit,
+    HostCheck,
+    SharedWork,
+    TokenGuard,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Send
 
-    from abers_connectors.dashboard.feed import Feed
-    from abers_connectors.dashboard.models import Key
+    from abers_connectors.dashboard.feed import Feed, Frame
+    from abers_connectors.dashboard.observer import Key
 
-__all__ = ["live_routes"]
+__all__ = ["PageCache", "live_routes"]
+
+_MAX_READERS = 32  # at once
+_SILENCE = 15.0  # seconds without a page after which a comment keeps the connection open
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # a proxy such as nginx passes each event on at once
+]
+
+
+class EventStreams:
+    """Event streams of all readers."""
+
+    def __init__(self, feed: Feed, pages: PageCache) -> None:
+        self._feed, self._pages = feed, pages
+        self._open = 0
+        self._newest: tuple[LiveDocument | None, LiveDocument | None, bytes] = None, None, b""
+
+    @property
+    def full(self) -> bool:
+        """Whether no more readers are accepted."""
+        return self._open >= _MAX_READERS
+
+    def response(self, key: Key | None) -> ASGIApp:
+        """Return the response that shows one model."""
+        return lambda _, receive, send: self._serve(key, receive, send)
+
+    async def _serve(self, key: Key | None, receive: Receive, send: Send) -> None:
+        """Send pages until the client disconnects, or the server ends."""
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+        disconnected = asyncio.create_task(_disconnected(receive, changed))
+        self._open += 1
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            with self._feed.listening(key, lambda: _wake(loop, changed)):
+                await self._send(key, disconnected, changed, send)
+        finally:
+            self._open -= 1
+            disconnected.cancel()
+
+    async def _send(
+        self, key: Key | None, disconnected: asyncio.Task[None], changed: asyncio.Event, send: Send
+    ) -> None:
+        """Send the page at once and after each change, until the reader or the feed ends."""
+        last: LiveDocument | None = None
+        await send(_body(b"retry: 2000\n\n"))
+        while not (disconnected.done() or self._feed.closed):
+            changed.clear()
+            page = await self._pages.page(key)
+            if last is None or not _same(page, last):
+                await send(_body(self._event(page, last)))
+                last = page
+            try:
+                await asyncio.wait_for(changed.wait(), _SILENCE)
+            except TimeoutError:
+                await send(_body(b": still here\n\n"))
+        await send({"type": "http.response.body", "body": b""})
+
+    def _event(self, page: LiveDocument, last: LiveDocument | None) -> bytes:
+        """Return an event, which is encoded once for all readers that have the same page."""
+        known, before, event = self._newest
+        if known is not page or before is not last:
+            data = msgspec.json.encode(_since(page, last))
+            event = b"event: page\ndata: " + data + b"\n\n"
+            self._newest = page, last, event
+        return event
+
+
+def _same(page: LiveDocument, last: LiveDocument) -> bool:
+    """Return whether a reader sees the same: it counts the age of the last label itself."""
+    return page == replace(last, age=page.age)
+
+
+def _since(page: LiveDocument, last: LiveDocument | None) -> LiveDocument:
+    """Return a page with only the parts that differ from those that the reader has."""
+    if last is None:
+        return page
+    parts = {key: one for key, one in page.parts.items() if one != last.parts.get(key)}
+    return replace(page, parts=parts)
+
+
+async def _disconnected(receive: Receive, changed: asyncio.Event) -> None:
+    """Wait until the client disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    changed.set()
+
+
+def _wake(loop: asyncio.AbstractEventLoop, changed: asyncio.Event) -> None:
+    with suppress(RuntimeError):  # the server has ended
+        loop.call_soon_threadsafe(changed.set)
+
+
+def _body(text: bytes) -> dict[str, object]:
+    return {"type": "http.response.body", "body": text, "more_body": True}
+
+
+_KEPT = 40  # pages: a few more than readers at once
+
+
+class PageCache:
+    """Draws pages of frames, each once, and keeps a bounded number of them."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._made: OrderedDict[Key | None, tuple[int, LiveDocument | None]] = OrderedDict()
+        self._drawing = SharedWork[LiveDocument]("live-page")
+
+    def __len__(self) -> int:
+        """Return the number of pages kept."""
+        return len(self._made)
+
+    async def page(self, key: Key | None) -> LiveDocument:
+        """Return the document of a model and segment.
+
+        The key None is the model with most labels. All names that no model has share one page.
+        """
+        frame = self._feed.frame(key)
+        if frame is None:
+            return waiting_document(self._feed)
+        number, page = self._made.get(frame.key, (0, None))
+        if page is None or number != frame.number:
+            page = await self._drawing.get((frame.number, frame.key), partial(self._draw, frame))
+            self._made[frame.key] = frame.number, page
+        self._made.move_to_end(frame.key)
+        while len(self._made) > _KEPT:
+            self._made.popitem(last=False)
+        return page
+
+    def close(self) -> None:
+        """Draw no more."""
+        self._drawing.close()
+
+    def _draw(self, frame: Frame) -> LiveDocument:
+        with self._feed.budget.spent(drawing=True):
+            return live_document(self._feed.title, self._feed.zone, frame)
+
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "

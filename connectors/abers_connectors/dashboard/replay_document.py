@@ -6,19 +6,23 @@ Terminal and report are renderings of it.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 import abers
-from abers.monitoring.answers import formats
-from abers.monitoring.event_time import is_date
+from abers import registry
+from abers.calibration.sets import ALL
+from abers.monitoring import formats
+from abers.monitoring.formats import is_date
 from abers.pages.blocks import AnswersBlock, Document, FoldBlock, TextBlock
+from abers.pages.method_blocks import record_fold, score_fold
 from abers.pages.model_document import model_blocks, model_document
 from abers.pages.model_findings import city
 from abers.pages.models_table import ModelRow, by_harm, models_blocks
-from abers.pages.score_blocks import record_fold, score_fold
-from abers_connectors.dashboard.replay_records import replay_records
+from abers.stream.settings import CALIBRATORS
+from abers_connectors.dashboard.observer import Observer
 from abers_connectors.replay.summary import total_monitor
 
 if TYPE_CHECKING:
@@ -26,12 +30,127 @@ if TYPE_CHECKING:
 
     from abers.monitoring import TaskMonitor
     from abers.pages.blocks import Block
-    from abers_connectors.dashboard.finished_replay import FinishedReplay
-    from abers_connectors.dashboard.models import Key
-    from abers_connectors.dashboard.observer import ObservedModel
-    from abers_connectors.dashboard.reference_period import Reference
+    from abers.stream.processor import Processor
+    from abers_connectors.config.values import Lateness
+    from abers_connectors.dashboard.observer import Key, ObservedModel, Reference
+    from abers_connectors.replay.summary import Summary
 
-__all__ = ["FOLDS", "comparison_document", "replay_document"]
+__all__ = ["FOLDS", "FinishedReplay", "comparison_document", "observed", "replay_document"]
+
+
+class FinishedReplay(NamedTuple):
+    """All that is known of a replay at its end; files are named without their directories."""
+
+    title: str  # command-line arguments that named the stream
+    delay: Lateness | None  # of the labels; None if a configuration sets it
+    inputs: str  # names of what was read
+    zone: str  # IANA zone of the times of the input
+    processors: Sequence[Processor]
+    summary: Summary
+    observer: Observer  # of the processors
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream."""
+        return Path(self.title).name
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was replayed."""
+        settings, summary = self.processors[0].settings, self.summary
+        counters = Counter[str]()
+        for one in self.processors:
+            counters.update(one.counters)
+        return {
+            "abers": abers.__version__,
+            "stream": self.stream,
+            "inputs": " and ".join(Path(name).name for name in self.inputs.split(" and ")),
+            "task": settings.task,
+            "calibrator": settings.calibrator or CALIBRATORS[settings.task][0],
+            "delay": None if self.delay is None else str(self.delay),
+            "settings": msgspec.to_builtins(settings),
+            "records": summary.records,
+            "dead_letters": summary.dead_letters,
+            "observations": summary.observations,
+            "waiting": summary.waiting,
+            "losses": summary.losses,
+            "unlabelled": summary.unlabelled,
+            "notes": summary.notes,
+            "counters": dict(counters),
+        }
+
+
+def observed(processors: Sequence[Processor]) -> Observer:
+    """Return an observer of processors at the end of a replay."""
+    observer = Observer()
+    observer.hold(dict(enumerate(processors)))
+    return observer
+
+
+_SHOWN = (
+    *("classes", "quantiles", "coverage", "folds", "label_rates", "scores"),
+    *("window", "max_age", "half_life", "learner"),
+)
+
+
+def replay_records(facts: Mapping[str, Any], *, support: bool) -> tuple[tuple[str, str], ...]:
+    """Return the settings and the counts of a replay.
+
+    Parameters
+    ----------
+    facts
+        As of `FinishedReplay.facts`.
+    support
+        Whether scores depend on the support of the labels, which is then named.
+    """
+    return (*_settings(facts, support=support), *_counts(facts))
+
+
+def _settings(facts: Mapping[str, Any], *, support: bool) -> Iterator[tuple[str, str]]:
+    known = {
+        "stream": facts["stream"],
+        "read from": facts["inputs"],
+        "task": facts["task"],
+        "calibrator": facts["calibrator"],
+        **{name.replace("_", " "): facts["settings"][name] for name in _SHOWN},
+    }
+    able = registry.capabilities(facts["calibrator"], facts["task"])
+    for name, belongs in (
+        ("folds", able.score == "folds"),
+        ("quantiles", facts["task"] == "regression"),
+        ("label rates", tuple(facts["settings"]["label_rates"]) != ALL),
+    ):
+        if not belongs:
+            del known[name]
+    if support:
+        known["support"] = facts["settings"]["support"] or "from the smallest to the largest label"
+    if facts["delay"] is not None:
+        known["labels"] = facts["delay"]
+    for name, value in known.items():
+        if value not in (None, [], ()):
+            yield name, _text(value)
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _counts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield all counts but those that are 0; records are always counted."""
+    yield "records", f"{facts['records']:,}"
+    unreadable = {f"unreadable: {reason}": count for reason, count in facts["dead_letters"].items()}
+    waiting = dict(zip(("observations", "labels"), facts["waiting"], strict=True))
+    still = {f"{name} still waiting": count for name, count in waiting.items()}
+    for name, count in {**_of_events(facts["counters"]), **unreadable, **still}.items():
+        yield name, f"{count:,}"
+
+
+def _of_events(counters: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of events, under other names than those of settings."""
+    names = {"labels": "labels learned"}
+    return {
+        names.get(name, name.replace("_", " ")): count for name, count in counters.items() if count
+    }
+
 
 FOLDS = 10  # models of a page with a document of their own
 _ANSWERED = 1_000  # models in a table: the answers of each take milliseconds

@@ -1,8 +1,8 @@
 """Assignor of a consumer group that keeps partitions where they are.
 
-Members say which partitions they had, and in which generation of the group. Each keeps of these
-what its fair share allows; the rest goes to members that have less. All topics are assigned alike:
-a member has the same partitions of each.
+Members report which partitions they had, and in which generation of the group. Each keeps them up
+to its fair share; the rest goes to members that have fewer. All topics are assigned alike: a member
+has the same partitions of each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_GENERATION = -1
 
 
 class _Owned(msgspec.Struct, frozen=True):
-    """What a member had, as it says to the leader of the group."""
+    """The partitions that a member had, as it reports them to the leader of the group."""
 
     generation: int = _NO_GENERATION
     partitions: tuple[int, ...] = ()
@@ -48,7 +48,7 @@ def assign(members: Sequence[Member], partitions: Sequence[int]) -> dict[str, li
     Parameters
     ----------
     members
-        Members, in the order in which they take what is free.
+        Members, in the order in which they take free partitions.
     partitions
         Numbers of all partitions.
 
@@ -56,7 +56,7 @@ def assign(members: Sequence[Member], partitions: Sequence[int]) -> dict[str, li
     -------
     dict
         Numbers, in order. Members have equally many, or one more, and as few partitions move as
-        that allows. If no member had any, each gets neighbours, as by the range assignor.
+        that allows. If no member had any, each gets consecutive numbers, as by the range assignor.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def assign(members: Sequence[Member], partitions: Sequence[int]) -> dict[str, li
 
 
 def _claims(members: Sequence[Member], partitions: Sequence[int]) -> dict[str, list[int]]:
-    """Return what each member had, in order; of several that had the same, the latest has it."""
+    """Return the partitions that each member had, in order; the latest generation wins."""
     owners: dict[int, str] = {}
     for member in sorted(members, key=lambda one: -one.generation):
         for number in member.owned:
@@ -100,7 +100,7 @@ class StickyAssignor(AbstractPartitionAssignor):  # type: ignore[misc] # has no 
         self._owned = _Owned()
 
     def metadata(self, topics: Collection[str]) -> Any:  # noqa: ANN401 - of the client
-        """Return what the member says when it joins."""
+        """Return the subscription that the member sends when it joins."""
         said = msgspec.msgpack.encode(self._owned)
         return ConsumerProtocolSubscription(self.version, list(topics), said)
 
@@ -127,11 +127,11 @@ class StickyAssignor(AbstractPartitionAssignor):  # type: ignore[misc] # has no 
 
 
 def _said(member: Any) -> Member:  # noqa: ANN401 - of the client
-    """Return a member with what it said."""
+    """Return a member with the partitions that it reported."""
     name, said = member.member_id, member.metadata.user_data or b""
     try:
         owned = msgspec.msgpack.decode(said, type=_Owned)
     except msgspec.MsgspecError as error:
-        _log.warning("member %s does not say what it had (%s); it may get others", name, error)
+        _log.warning("member %s reports no earlier partitions (%s), so any may move", name, error)
         owned = _Owned()
     return Member(name, owned.partitions, owned.generation)

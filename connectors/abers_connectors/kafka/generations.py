@@ -1,8 +1,8 @@
 """Generations of the state of an application with routers.
 
-The topic of routers and the changelog have a fixed number of partitions. A change of it makes the
-topics of the next generation, with a number after their names, and last of all commits the offsets
-of the group on its topic of routers. So the offsets say which generation is in use.
+The routed topic and the changelog have a fixed number of partitions. To change it, `abers state
+rescale` makes the topics of the next generation, with a number after their names, and last of all
+commits the offsets of the group on its routed topic. So the offsets say which generation is in use.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from abers.exceptions import BrokerError, StateError
-from abers_connectors.kafka.connection import TIMEOUT, open_admin
-from abers_connectors.kafka.settings import client_settings
+from abers_connectors.kafka.connection import TIMEOUT, client_settings, open_admin
 from abers_connectors.runtime.application import Application, kafka_section, name_at
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _END = -1  # asks for the end of a partition
 
 
 class Generation(NamedTuple):
-    """A configuration with the names of a generation, and what its tasks share."""
+    """A configuration with the topics of a generation, and its application."""
 
     number: int  # from 1
     config: Config
@@ -53,7 +52,7 @@ class Generation(NamedTuple):
 
     @property
     def topics(self) -> tuple[str, str]:
-        """The topic of routers, and the changelog."""
+        """The routed topic, and the changelog."""
         kafka = kafka_section(self.config)
         return kafka.routed, kafka.changelog
 
@@ -61,8 +60,8 @@ class Generation(NamedTuple):
 def generation_in_use(config: Config, environ: Mapping[str, str] = os.environ) -> Generation:
     """Return the generation that an application is at: the last with committed offsets, or 1.
 
-    Raises a StateError if the group of the application has offsets on the inputs themselves, of a
-    time without routers, and none on a topic of routers.
+    Raises a StateError if the group of the application has offsets on the inputs themselves, from a
+    time without routers, and none on a routed topic.
     """
     kafka = kafka_section(config)
     if kafka.route_by is None:
@@ -72,7 +71,7 @@ def generation_in_use(config: Config, environ: Mapping[str, str] = os.environ) -
         return found
     msg = (
         f"application {kafka.application_id} has read {' and '.join(found.application.inputs)} "
-        "without routers before, and its state is by their partitions; keep it by `abers state "
+        "without routers before, so its state has their partitions; convert it by `abers state "
         "rescale CONFIG --partitions N`, or take another kafka.application_id for a new state"
     )
     raise StateError(msg)
@@ -81,8 +80,9 @@ def generation_in_use(config: Config, environ: Mapping[str, str] = os.environ) -
 def generation_with_state(config: Config, environ: Mapping[str, str] = os.environ) -> Generation:
     """Return the generation in use of an application with routers.
 
-    If it ran only without routers yet, that is the first, without them. Raises a StateError if a
-    later one has run: its topic of routers was deleted, and the offsets on it with it.
+    If it has only run without routers, that is the first generation, without them. Raises a
+    StateError if a later generation has run, but has no offsets: its routed topic or the offsets
+    on it were deleted.
     """
     kafka = kafka_section(config)
     with open_admin(client_settings(kafka, environ)) as admin:
@@ -113,9 +113,9 @@ def require_generation(config: Config, number: int) -> None:
 def next_generation(
     config: Config, number: int, environ: Mapping[str, str] = os.environ
 ) -> tuple[Generation, list[str]]:
-    """Return the first generation behind a number without topics, and the topics of those before.
+    """Return the first generation after a number without topics, and the topics of earlier ones.
 
-    A change that did not come to its end leaves topics, which nobody reads.
+    A change that was interrupted leaves topics, which nobody reads.
     """
     with open_admin(client_settings(kafka_section(config), environ)) as admin:
         existing = {*admin.list_topics()}
@@ -172,7 +172,7 @@ def _with_changelog(admin: Any, changelog: str) -> list[int]:  # noqa: ANN401 - 
 
 
 def _generations(topics: Collection[str | None], first: str) -> list[int]:
-    """Return the numbers of the generations with a topic of routers among some topics.
+    """Return the numbers of the generations with a topic among some; generation 1 has `first`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The members of a consumer group of either protocol, and the offsets of a group without."""
+"""The members of a consumer group of either protocol, and offsets of a group without members."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ So once the mark is there, and no transaction is open, the offsets of the group 
 from __future__ import annotations
 
 import logging
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from abers_connectors.kafka.connection import (
     to_client,
 )
 from abers_connectors.kafka.group_members import group_members
+from abers_connectors.kafka.topic_watch import BrokerWatch
 from abers_connectors.runtime.take_over import PredecessorView
 from abers_connectors.runtime.transport import TopicPartition
 
@@ -45,11 +45,11 @@ _HAS_MEMBERS = (
 _MARK = "abers: taken over by "  # and the application id, as metadata of an offset
 
 
-class WatchedGroup:
+class WatchedGroup(BrokerWatch):
     """A `runtime.take_over.Predecessor`.
 
-    The mark is an offset of `mark_topic`. This application needs permission to read that topic, and
-    the other application to describe it.
+    The mark is an offset of `mark_topic`. This application needs permission to read that topic and
+    the group, and the other application to describe the topic.
     """
 
     def __init__(
@@ -64,18 +64,13 @@ class WatchedGroup:
         self._mark_at = TopicPartition(mark_topic, 0)
         self._view: PredecessorView | None = None
         self._error: AbersError | None = None
-        self._wanted = self._closed = False
-        self._asked, self._answered = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="predecessor", daemon=True)
-        self._thread.start()
+        self._wanted = False
+        super().__init__("predecessor", _INTERVAL, _PATIENCE)
 
     def view(self, *, fresh: bool = False) -> PredecessorView:
-        """Return what is known of the application; if it is to be `fresh`, ask the brokers."""
-        for _ in range(2 if fresh or self._view is None else 0):
-            # The answer to a question from before may be under way.
-            self._answered.clear()
-            self._asked.set()
-            self._answered.wait(_PATIENCE)
+        """Return what is known of the application; with `fresh`, ask the brokers."""
+        if fresh or self._view is None:
+            self._ask_now()
         error = self._error
         if error is not None and (fresh or self._view is None or isinstance(error, ConfigError)):
             raise error
@@ -85,34 +80,19 @@ class WatchedGroup:
         return self._view
 
     def take_over(self, *, ready: bool) -> None:
-        """Make the offsets final while the group has no members, if this application is ready."""
+        """Set whether to make the offsets final, once the group has no members."""
         self._wanted = ready
 
-    def close(self) -> None:
-        """Stop asking."""
-        self._closed = True
-        self._asked.set()
-        self._thread.join(_PATIENCE)
-
-    def _watch(self) -> None:
-        while not self._closed:
-            try:
-                self._ask()
-            except AbersError as error:
-                if str(error) != str(self._error):
-                    _log.warning("group %s cannot be watched now: %s", self.id, error)
-                self._error = error
-            except Exception:  # noqa: BLE001 - such as of a file that is being replaced
-                _log.warning("group %s cannot be watched now", self.id, exc_info=True)
-            self._answered.set()
-            self._pause()
-
-    def _pause(self) -> None:
-        self._asked.wait(_INTERVAL)
-        self._asked.clear()
+    def _fail(self, error: Exception) -> None:
+        if not isinstance(error, AbersError):
+            _log.warning("group %s cannot be watched now", self.id, exc_info=error)
+        else:
+            if str(error) != str(self._error):
+                _log.warning("group %s cannot be watched now: %s", self.id, error)
+            self._error = error
+        self._answered.set()
 
     def _ask(self) -> None:
-        """Ask until there is no answer; each time by a client that is connected."""
         with open_admin(self._settings) as admin:
             while not self._closed:
                 with translated_errors(f"watching group {self.id}"), self._permitted():

@@ -7,20 +7,35 @@ at the start. Records come in the order of their timestamps, however they arrive
 from __future__ import annotations
 
 import heapq
+import os
 import time
+from bisect import bisect
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.exceptions import BrokerError, ParameterError
-from abers_connectors.kafka.connection import connection_errors, new_consumer, to_client
+from abers_connectors.kafka.connection import (
+    client_settings,
+    connection_errors,
+    new_consumer,
+    to_client,
+)
+from abers_connectors.runtime.batches import LABELS, OBSERVATIONS, TimestampMerge
+from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.reprocessor import HistoryRecord
-from abers_connectors.runtime.timestamp_merge import TimestampMerge
 from abers_connectors.runtime.transport import OffsetRange, TopicPartition
+from abers_connectors.sources.base import BadRecord, Batch, Origin
+from abers_connectors.sources.line_formats import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["TimeOrOffset", "TopicHistory"]
+    from abers_connectors.config.model import Config
+    from abers_connectors.runtime.transport import Record
+    from abers_connectors.sources.base import Position
+
+__all__ = ["TimeOrOffset", "TopicHistory", "TopicSample"]
 
 _POLL = 200  # ms
 _QUEUED = 10_000  # records that may queue of a partition before it is paused
@@ -59,7 +74,7 @@ class TopicHistory:
             raise
 
     def _count_partitions(self) -> int:
-        """Return the number of partitions, which must be the same for both inputs."""
+        """Return the number of partitions; raise a ParameterError if the inputs differ in it."""
         counts = {}
         for topic in self._topics:
             with connection_errors(self._settings):
@@ -119,7 +134,7 @@ class TopicHistory:
         """Yield the records of ranges of all partitions, merged by timestamp.
 
         Those of one partition number come in the order in which a service that has all of them
-        would process them. A BrokerError is raised if no record arrives although there are some.
+        would process them. Raises a BrokerError if no record arrives although there are some.
         """
         reading = _MergedReading(self._consumer, self._topics, ranges, self._timeout)
         with connection_errors(self._settings):
@@ -173,7 +188,7 @@ class _MergedReading:
             which = self._topics.index(one.topic)
             self._merges[one.partition].add(which, [r for r in records if r.offset < end])
         before = self._left
-        # After the last record there may be markers of transactions, which are no records.
+        # Markers of transactions, which are no records, may follow the last record.
         positions = {one: self._consumer.position(to_client(one)) for one in before}
         self._left = {
             one: OffsetRange(positions[one], part.end)
@@ -200,3 +215,63 @@ class _MergedReading:
             (paused if full else wanted).append(client)
         self._consumer.pause(*paused)
         self._consumer.resume(*wanted)
+
+
+_NEWEST = 10_000  # records of all partitions together
+_BATCH_RECORDS = 1000
+
+
+class TopicSample:
+    """A `Source` of the newest records of a topic, decoded as in a service, ordered by timestamp.
+
+    They are labels if it is the configuration's topic of labels, and otherwise observations.
+    """
+
+    def __init__(self, config: Config, topic: str, environ: Mapping[str, str] = os.environ) -> None:
+        if config.kafka is None:
+            msg = "to check a topic, name a configuration with a section [kafka]"
+            raise ParameterError(msg)
+        self.name = topic
+        self._config, self._kafka = config, config.kafka
+        self._which = LABELS if topic == self._kafka.labels else OBSERVATIONS
+        self._environ = environ
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
+        """Return the records; the position is ignored."""
+        del position
+        settings = client_settings(self._kafka, self._environ)
+        history = TopicHistory([self.name], settings, timeout=self._kafka.stall_timeout / 1000)
+        try:
+            deserializer = Deserializer(
+                self._config, partitions=history.partition_count, environ=self._environ
+            )
+            most = -(-_NEWEST // history.partition_count)
+            ranges = {
+                one: OffsetRange(max(part.start, part.end - most), part.end)
+                for one, part in history.ranges().items()
+            }
+            reads = history.read(ranges)
+            while batch := [one.record for one in islice(reads, _BATCH_RECORDS)]:
+                yield self._batch(deserializer, batch)
+        finally:
+            history.close()
+
+    def fraction(self) -> float | None:
+        """Return None: the sample is small."""
+        return None
+
+    def _batch(self, deserializer: Deserializer, records: Sequence[Record]) -> Batch:
+        decoded = deserializer.decode(records, [self._which] * len(records))
+        bad = [
+            BadRecord(bisect(decoded.rows, row), reason, detail, _origin_of_record(records[row]))
+            for row, reason, detail in decoded.dead
+        ]
+        rows = decoded.rows
+        return Batch(
+            decoded.events, bad, {}, len(records), lambda n: _origin_of_record(records[rows[n]])
+        )
+
+
+def _origin_of_record(record: Record) -> Origin:
+    where = f"{record.topic}[{record.partition}]@{record.offset}"
+    return Origin(where, shown(record.value or b""))

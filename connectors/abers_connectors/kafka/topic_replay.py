@@ -1,16 +1,21 @@
 """`abers replay` of the topics of a configuration.
 
+Predictions go to a file, or to a topic that no service uses. A replay never writes to a topic that
+the service reads or writes. Each record keeps the timestamp of the record that caused
+it; if the topic would not keep it, a warning says so before the first write.
+
 A replay starts with an empty state, and changes neither the service nor its group, topics and
 snapshots. Its final state can be saved for a service, which continues where the replay ended.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from operator import itemgetter
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import typer
@@ -18,54 +23,227 @@ import typer
 from abers.exceptions import ConfigError, DeadLettersError, ParameterError, RecordError
 from abers.stream import make_task
 from abers.stream.cells import BadRecordError
-from abers.stream.dead_letter_record import DeadLetterRecord
+from abers.stream.outputs import DeadLetterRecord
 from abers.stream.times import TimeReader
 from abers_connectors import terminal
 from abers_connectors.config.model import load
 from abers_connectors.config.sections import dead_letters_beside
-from abers_connectors.dashboard.finished_replay import FinishedReplay, observed
-from abers_connectors.dashboard.stream_pages import ReplayPage
-from abers_connectors.files import aliases
-from abers_connectors.files.formats import STANDARD
+from abers_connectors.config.values import duration, moment
+from abers_connectors.dashboard.replay_document import FinishedReplay, observed
+from abers_connectors.dashboard.server import ReplayPage
+from abers_connectors.files import STANDARD, FileUse, require_apart
+from abers_connectors.kafka.connection import (
+    client_settings,
+    connection_errors,
+    headers_to_client,
+    new_producer,
+    open_admin,
+)
 from abers_connectors.kafka.generations import generation_in_use
-from abers_connectors.kafka.replay_target import FileTarget, TopicTarget, require_unused
-from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
+from abers_connectors.kafka.topics import NEEDED, topic_configs
 from abers_connectors.replay.options import given, keys_of
-from abers_connectors.replay.pace import Pace, parse_speed
-from abers_connectors.replay.run import DeadLetterLimit
+from abers_connectors.replay.run import DeadLetterLimit, Pace, parse_speed
 from abers_connectors.replay.summary import Summary, summarize
-from abers_connectors.runtime.application import kafka_section
-from abers_connectors.runtime.checkpoint import Checkpoint, initial_state_scope
+from abers_connectors.runtime.application import Checkpoint, initial_state_scope, kafka_section
 from abers_connectors.runtime.reprocessor import ChangelogReplayer, InputReprocessor
-from abers_connectors.runtime.serializer import Serializer
+from abers_connectors.runtime.serializer import OutputRecords, Serializer
 from abers_connectors.runtime.snapshots import SnapshotStore
-from abers_connectors.schemas.output_encoder import registered_encoder
+from abers_connectors.schemas.outputs import as_json, registered_encoder
+from abers_connectors.secret import KEYLESS, state_key
 from abers_connectors.sinks.alarm_record import AlarmRecord
-from abers_connectors.sinks.base import LazySink, SinkOptions
-from abers_connectors.sinks.registry import open_sink
-from abers_connectors.state_key import KEYLESS, state_key
+from abers_connectors.sinks.base import LazySink, SinkOptions, open_sink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from abers.pages.blocks import Detail
-    from abers.stream import Outputs, Processor
+    from abers.stream import Outputs, Processor, Settings
     from abers_connectors.config.model import Config
     from abers_connectors.config.sections import KafkaSection
-    from abers_connectors.kafka.replay_target import ReplayTarget
     from abers_connectors.replay.options import ReplayOptions
-    from abers_connectors.runtime.reprocessor import ReprocessedBatch, Reprocessor
+    from abers_connectors.runtime.reprocessor import ReprocessedBatch, Reprocessor, TaskOutputs
+    from abers_connectors.schemas.outputs import Encoder
     from abers_connectors.sinks.base import Sink
 
-__all__ = ["TopicReplay", "replay"]
+__all__ = ["replay"]
+
+_TIMEOUT = 60  # seconds of writing a batch
+_MAX_REQUEST_BYTES = 1 << 20  # the default of the client
+_FOREVER = -1
+
+Item: TypeAlias = Any
+"""A prediction as a target takes it; bytes are a dead letter instead."""
+
+
+class ReplayTarget(Protocol):
+    """Writes predictions."""
+
+    def items(self, part: TaskOutputs) -> list[Item]:
+        """Return the predictions as items for `write`."""
+        ...
+
+    def write(self, items: Sequence[Item]) -> list[bytes]:
+        """Write predictions; return the dead letters of those that are too large."""
+        ...
+
+    def close(self) -> None:
+        """Finish writing."""
+        ...
+
+    def discard(self) -> None:
+        """Stop writing, and remove what can be removed."""
+        ...
+
+
+class FileTarget:
+    """A file, which appears when it is complete, or standard output."""
+
+    def __init__(self, path: str, settings: Settings) -> None:
+        self._sink = open_sink(path, make_task(settings).prediction)
+
+    def items(self, part: TaskOutputs) -> list[Item]:
+        """Return the rows."""
+        return [] if part.outputs is None else [*part.outputs.predictions]
+
+    def write(self, items: Sequence[Item]) -> list[bytes]:
+        """Write rows; none is too large."""
+        self._sink.write(items)
+        return []
+
+    def close(self) -> None:
+        """Complete the file."""
+        self._sink.close()
+
+    def discard(self) -> None:
+        """Remove the file."""
+        self._sink.discard()
+
+
+class TopicTarget:
+    """A topic; what was written before a failure stays there.
+
+    Before the first write, `warn` is called with a sentence about each loss that the settings of
+    the topic cause. `encode` encodes predictions.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        settings: Mapping[str, Any],
+        compression: str,
+        warn: Callable[[str], None],
+        encode: Encoder = as_json,
+    ) -> None:
+        self._encode = encode
+        self._topic, self._settings, self._warn = topic, settings, warn
+        self._started = False
+        with connection_errors(settings):
+            self._config = _config_of(topic, settings)
+            self._producer = new_producer(
+                settings,
+                compression,
+                batch_size=1 << 18,
+                linger_ms=50,
+                max_request_size=_MAX_REQUEST_BYTES,
+            )
+            self._count = len(self._producer.partitions_for(topic))
+        largest = int(self._config.get("max.message.bytes", _MAX_REQUEST_BYTES))
+        self._serializer = Serializer(
+            max_bytes=min(largest, _MAX_REQUEST_BYTES), encoders={"predictions": encode}
+        )
+
+    def items(self, part: TaskOutputs) -> list[Item]:
+        """Return the arguments of the client for each record, or its dead letter."""
+        if part.outputs is None:
+            return []
+        number = part.partition % self._count
+        records, too_large = self._serialized(part.outputs, part)
+        items: list[Item] = [
+            (self._topic, value, key, headers_to_client(headers), number, timestamp)
+            for key, value, headers, timestamp in zip(*records[:4], strict=True)
+        ]
+        for row, dead in too_large.items():
+            items[row] = dead
+        return items
+
+    def _serialized(
+        self, outputs: Outputs, part: TaskOutputs
+    ) -> tuple[OutputRecords, dict[int, bytes]]:
+        if part.decoded is not None:
+            return self._serializer.predictions(outputs, part.decoded, part.records)
+        predictions, size = outputs.predictions, len(outputs.predictions)
+        known = [at if at >= 0 else None for at in predictions.columns["time"].tolist()]
+        values = self._encode(predictions)  # a changelog has no keys and headers
+        return OutputRecords([None] * size, values, [()] * size, known), {}
+
+    def write(self, items: Sequence[Item]) -> list[bytes]:
+        """Write records, and wait until they are written."""
+        dead = [one for one in items if isinstance(one, bytes)]
+        records = [one for one in items if not isinstance(one, bytes)]
+        if items and not self._started:
+            self._started = True
+            times = [at for *_, at in records if at is not None]
+            for loss in _losses(self._topic, self._config, min(times, default=None)):
+                self._warn(loss)
+        with connection_errors(self._settings):
+            sent = [self._producer.send(*one) for one in records]
+            self._producer.flush(_TIMEOUT)
+            for future in sent:
+                future.get(0)
+        return dead
+
+    def close(self) -> None:
+        """Close the client."""
+        self._producer.close()
+
+    def discard(self) -> None:
+        """Close the client without waiting."""
+        self._producer.close(timeout=0)
+
+
+def _losses(topic: str, config: Mapping[str, str], oldest: int | None) -> Iterator[str]:
+    """Describe the records and times that a topic will not keep, if `oldest` is the first time."""
+    if config.get("message.timestamp.type") == "LogAppendTime":
+        yield (
+            f"{topic} gives records the time of their writing (message.timestamp.type is "
+            "LogAppendTime), so event times are in the predictions only"
+        )
+        return
+    kept = int(config.get("retention.ms", _FOREVER))
+    deletes = "delete" in config.get("cleanup.policy", "delete") and kept != _FOREVER
+    if deletes and oldest is not None and oldest < time.time() * 1000 - kept:
+        yield (
+            f"{topic} deletes records older than {duration(kept)} (retention.ms), and the first "
+            f"are of {moment(oldest)}; set retention.ms to -1 to keep them"
+        )
+
+
+def _config_of(topic: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the configuration of a topic; raise a ParameterError if it does not exist."""
+    with open_admin(settings) as admin:
+        if topic not in admin.list_topics():
+            msg = f"--output: there is no topic {topic}; create it with retention.ms = -1"
+            raise ParameterError(msg)
+        config = topic_configs(admin, [topic])[topic]
+    return {name: str(value) for name, value in config.items() if value is not None}
+
+
+def require_unused(topic: str, kafka: KafkaSection) -> None:
+    """Raise a ParameterError if a service of this configuration reads or writes a topic."""
+    for name in NEEDED:
+        if getattr(kafka, name) == topic:
+            msg = f"--output: {topic} is kafka.{name}, which belongs to the service; "
+            msg += "write to another topic"
+            raise ParameterError(msg)
+
 
 CHANGELOG = "changelog"
 """The value of --from for the changelog."""
 
 _TOPIC = "kafka:"
 _UNMATCHED = "unknown-id"
-_UNLIMITED = 1 << 62  # bytes
+_NO_LIMIT = 1 << 62  # bytes
 
 
 class TopicReplay:
@@ -91,7 +269,7 @@ class TopicReplay:
         self.observers: list[Callable[[Processor, Outputs], object]] = []
         self.reprocessor, self._target, self._dead_letters = reprocessor, target, dead_letters
         self._tolerance, self._partly = tolerance, partly
-        self._serializer = Serializer(max_bytes=_UNLIMITED)
+        self._serializer = Serializer(max_bytes=_NO_LIMIT)
 
     def run(self) -> Iterator[int]:
         """Process all records, and yield their number so far after each batch."""
@@ -238,7 +416,7 @@ def _reprocessor(
 
 
 def _with_page(running: TopicReplay, page: ReplayPage, pace: Pace | None) -> Iterator[int]:
-    """Run a replay with a live page, which is updated also while no record is due."""
+    """Run a replay with a live page, which is also updated while no record is due."""
     if pace is not None:
         pace.meanwhile(page.refresh)
     page.watch(running.reprocessor.processors, running.dead, running.reprocessor.fraction)
@@ -288,12 +466,12 @@ def _target(config: Config, kafka: KafkaSection, output: str) -> ReplayTarget:
 def _require_files_apart(output: str, options: ReplayOptions) -> None:
     """Raise a ParameterError if an output would overwrite the configuration."""
     uses = [
-        aliases.FileUse("the configuration", options.stream, reads=True),
-        aliases.FileUse("the dead letters", _beside(output), derived=True),
+        FileUse("the configuration", options.stream, reads=True),
+        FileUse("the dead letters", _beside(output), derived=True),
     ]
     if not output.startswith(_TOPIC):
-        uses.append(aliases.FileUse("--output", output))
-    aliases.require_apart(uses)
+        uses.append(FileUse("--output", output))
+    require_apart(uses)
 
 
 def _beside(output: str) -> str:

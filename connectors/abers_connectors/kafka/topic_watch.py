@@ -1,9 +1,17 @@
-"""Watch over the topics of a running service, in a thread of its own.
+"""Topics of a running service: watched, and trimmed, in threads of their own.
 
-What a service requires of its topics at the start holds until its end. Somebody may add partitions,
-delete a topic, or change the settings of the changelog while it runs. Then the service ends, and
-its error names the topic, the cause and the remedy. The clients' own errors say little, or never
-come.
+`ChangelogTrimmer` deletes the changelog records that no restore needs. It deletes only if all
+machines share the snapshots, so that no process restores from older snapshots, and only before the
+oldest intact snapshot. A failure costs nothing but disk space.
+
+`RoutedTrimmer` deletes the records of the routed topic that tasks have read. A task is restored
+from its snapshot and its changelog, so it never again reads a record before its committed offset. A
+failure costs nothing but disk space.
+
+`TopicWatch` watches the topics, in a thread of its own. A service requires the same of its topics
+until its end as at the start. Somebody may add partitions, delete a topic, or change the settings
+of the changelog while it runs. Then the service ends, and its error names the topic, the cause and
+the remedy. The clients' own errors say little, or never come.
 """
 
 from __future__ import annotations
@@ -13,12 +21,20 @@ import math
 import os
 import threading
 import time
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import AbersError, BrokerError, ConfigError, StateError
-from abers_connectors.kafka.connection import connection_errors, new_admin
-from abers_connectors.kafka.settings import client_settings
+from abers.stream.snapshot import require_whole
+from abers_connectors.kafka.connection import (
+    client_settings,
+    connection_errors,
+    new_admin,
+    open_admin,
+    to_client,
+)
 from abers_connectors.kafka.topic_checks import (
     MAX_BATCH_BYTES,
     changelog_findings,
@@ -28,20 +44,122 @@ from abers_connectors.kafka.topic_checks import (
     times_findings,
 )
 from abers_connectors.kafka.topics import NEEDED, NO_TOPIC, NOT_AUTHORIZED, describe_topics
-from abers_connectors.runtime.application import kafka_section
+from abers_connectors.runtime.application import kafka_section, snapshot_scope
 from abers_connectors.runtime.partition_count import require_copartitioned, require_partitions
+from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.transport import RefusedRecordError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from abers_connectors.config.model import Config
     from abers_connectors.kafka.topics import Topic
     from abers_connectors.runtime.application import Application
+    from abers_connectors.runtime.task import StreamTask
+    from abers_connectors.runtime.transport import TopicPartition
 
-__all__ = ["TopicWatch"]
+__all__ = ["BrokerWatch", "ChangelogTrimmer", "RoutedTrimmer", "TopicWatch"]
 
 _log = logging.getLogger(__name__)
+
+
+class ChangelogTrimmer:
+    """Deletes changelog records that none of the shared snapshots of an application needs."""
+
+    def __init__(
+        self, application: Application, snapshots: SnapshotStore, settings: Mapping[str, Any]
+    ) -> None:
+        self._application, self._snapshots, self._settings = application, snapshots, settings
+
+    def trim(self, number: int) -> None:
+        """Trim the changelog of a task; it may wait for the brokers, but never raises."""
+        try:
+            offset = self.oldest(number)
+            if offset:
+                partition = to_client(self._application.changelog_partition(number))
+                with open_admin(self._settings) as admin:
+                    admin.delete_records({partition: offset})
+        except (AbersError, OSError) as error:
+            _log.warning(
+                "changelog not trimmed: %s",
+                error,
+                extra={"topic": self._application.changelog, "partition": number},
+            )
+
+    def oldest(self, number: int) -> int:
+        """Return the offset at which the oldest intact snapshot continues; 0 without a snapshot."""
+        for name, blob in self._snapshots.newest(number, failed=_fail, oldest=True):
+            offset = SnapshotStore.offset(name)
+            scope = snapshot_scope(self._application.state_id, number, offset)
+            try:
+                require_whole(blob, self._application.key, scope)
+            except StateError:
+                continue
+            return offset
+        return 0
+
+
+def _fail(sentence: str) -> None:
+    """Stop the trimming if the snapshots cannot be listed."""
+    raise OSError(sentence)
+
+
+_TRIM_INTERVAL = 60.0  # seconds between two deletions
+
+
+class RoutedTrimmer:
+    """Deletes the routed records that the tasks of this process have committed, in a thread.
+
+    It is called after each batch, when all that the tasks have read is committed.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        settings: Mapping[str, Any],
+        *,
+        interval: float = _TRIM_INTERVAL,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._application, self._settings = application, settings
+        self._interval, self._clock, self._last = interval, clock, clock()
+        self._trimmed: dict[TopicPartition, int] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="routed-trim")
+        self._running: Future[None] | None = None
+
+    def __call__(self, tasks: Sequence[StreamTask]) -> None:
+        """Delete records if that is due; never waits, and never raises."""
+        busy = self._running is not None and not self._running.done()
+        if busy or self._clock() - self._last < self._interval:
+            return
+        self._last = self._clock()
+        offsets = {
+            one: offset
+            for task in tasks
+            for one, offset in zip(
+                self._application.input_partitions(task.checkpoint.partition),
+                task.checkpoint.next_offsets,
+                strict=False,  # the second offset means nothing
+            )
+            if offset > self._trimmed.get(one, 0)
+        }
+        if offsets:
+            self._running = self._thread.submit(self._delete, offsets)
+
+    def close(self) -> None:
+        """Stop deleting."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _delete(self, offsets: Mapping[TopicPartition, int]) -> None:
+        try:
+            with open_admin(self._settings) as admin:
+                admin.delete_records({to_client(one): offset for one, offset in offsets.items()})
+        except (AbersError, OSError) as error:
+            _log.warning("routed records are not deleted: %s", error)
+        else:
+            self._trimmed |= offsets
+
 
 _INTERVAL = 2.0  # seconds between two questions
 _STUCK = 10.0  # seconds after which a process that must end is ended
@@ -53,10 +171,58 @@ _GONE = (NO_TOPIC, NOT_AUTHORIZED)
 _LOST = "records that it lost meanwhile need `abers state rebuild CONFIG --from-inputs`"
 
 
-class TopicWatch:
+class BrokerWatch(ABC):
+    """Asks the brokers again and again, in a thread of its own.
+
+    The thread starts at once, so subclasses first set the attributes that it needs. It waits
+    `interval` seconds between two questions, and others wait `patience` seconds for its answer.
+    """
+
+    def __init__(self, name: str, interval: float, patience: float) -> None:
+        self._interval, self._patience = interval, patience
+        self._closed = False
+        self._asked, self._answered = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=name, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop asking."""
+        self._closed = True
+        self._asked.set()
+        self._thread.join(self._patience)
+
+    def _ask_now(self) -> None:
+        """Wait for the answer to a question from now on."""
+        for _ in range(2):  # the answer to a question from before may be under way
+            self._answered.clear()
+            self._asked.set()
+            self._answered.wait(self._patience)
+
+    def _watch(self) -> None:
+        while not self._closed:
+            try:
+                self._ask()
+            except Exception as error:  # noqa: BLE001 - such as of a file that is being replaced
+                self._fail(error)
+                self._pause()
+
+    def _pause(self) -> None:
+        self._asked.wait(self._interval)
+        self._asked.clear()
+
+    @abstractmethod
+    def _ask(self) -> None:
+        """Connect a client, and ask until that fails or the watch is closed."""
+
+    @abstractmethod
+    def _fail(self, error: Exception) -> None:
+        """Handle an error of `_ask`."""
+
+
+class TopicWatch(BrokerWatch):
     """Asks the brokers about all topics of an application, again and again.
 
-    The inputs and the changelog have that many `partitions`.
+    The inputs of the tasks and the changelog have `partitions` partitions each.
     """
 
     def __init__(
@@ -74,10 +240,7 @@ class TopicWatch:
         self._gone: dict[str, float] = {}  # roles of topics that are not there, and since when
         self._error: AbersError | None = None
         self._found_at: float | None = None  # when the error was found
-        self._closed = False
-        self._asked, self._answered = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="topics", daemon=True)
-        self._thread.start()
+        super().__init__("topics", _INTERVAL, _PATIENCE)
 
     def require(self) -> None:
         """Raise a StateError or a ConfigError if the service must not go on; never waits."""
@@ -90,10 +253,7 @@ class TopicWatch:
         try:
             yield
         except (BrokerError, ConfigError, StateError) as error:
-            for _ in range(2):  # the answer to a question from before may be under way
-                self._answered.clear()
-                self._asked.set()
-                self._answered.wait(_PATIENCE)
+            self._ask_now()
             self.require()
             lines = [*self._causes(error)]
             if lines and isinstance(error, RefusedRecordError):
@@ -103,28 +263,11 @@ class TopicWatch:
                 raise ConfigError(lines) from error
             raise
 
-    def close(self) -> None:
-        """Stop asking."""
-        self._closed = True
-        self._asked.set()
-        self._thread.join(_PATIENCE)
-
-    def _watch(self) -> None:
-        while not self._closed:
-            try:
-                self._ask()
-            except AbersError:  # no answer: the service's own calls report that
-                self._pause()
-            except Exception:  # noqa: BLE001 - such as of a file that is being replaced
-                _log.warning("the topics cannot be watched now; trying again", exc_info=True)
-                self._pause()
-
-    def _pause(self) -> None:
-        self._asked.wait(_INTERVAL)
-        self._asked.clear()
+    def _fail(self, error: Exception) -> None:
+        if not isinstance(error, AbersError):  # the service's own calls report those
+            _log.warning("the topics cannot be watched now; trying again", exc_info=error)
 
     def _ask(self) -> None:
-        """Ask until there is no answer; each time by a client that is connected."""
         with connection_errors(self._settings):
             admin = new_admin(self._settings, bootstrap_timeout_ms=_CONNECT_TIMEOUT)
         with admin:
@@ -159,7 +302,7 @@ class TopicWatch:
         return None
 
     def _require_topics(self) -> None:
-        """Require that all topics are there, all their partitions too, and the changelog lasts."""
+        """Require that all topics and partitions exist, and that the changelog is kept."""
         now = time.monotonic()
         gone = [role for role, one in self._now.items() if one.error in _GONE]
         self._gone = {role: self._gone.get(role, now) for role in gone}
@@ -177,7 +320,7 @@ class TopicWatch:
             raise ConfigError([f"{one}; {_LOST}" for one in found])
 
     def _missing(self, by: float) -> Iterator[str]:
-        """Yield a sentence for each topic that has been gone since a moment, or longer."""
+        """Yield a sentence for each topic that is missing, and was at the moment `by`."""
         topics = {role: self._now[role] for role, since in self._gone.items() if since <= by}
         for one in existence_findings(topics, self._config):
             yield f"{one}; it was there when the service started"
@@ -201,7 +344,7 @@ class TopicWatch:
         return [one for one in topics if one.name in used and one.error == 0]
 
     def _causes(self, error: AbersError) -> Iterator[str]:
-        """Find why a client was refused what it asked for, by the topics as they are now."""
+        """Find why the brokers refused a request, from the topics as they are now."""
         yield from self._missing(math.inf)
         if isinstance(error, RefusedRecordError):
             yield from self._refusing()

@@ -4,9 +4,10 @@ Before a transactional id writes again, the coordinator's decision about its las
 repeated in all its partitions.
 
 Kafka (4.3.1, tested) skips a partition that has no leader when the coordinator ends a transaction
-there, such as while a killed broker restarts: it takes the partition for deleted. Its records stay
-open, and share the end of the producer's next transaction: records of an aborted one would be
-committed with it, as duplicates. An empty transaction with the same end closes them before that.
+there, for example while a killed broker restarts: it treats the partition as deleted. The records
+there stay open, and share the end of the producer's next transaction: records of an aborted
+transaction would be committed with it, as duplicates. An empty transaction with the same end closes
+them before that.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def last_transaction_committed(
     """Return whether the last transaction of a transactional id was or will be committed.
 
     The result is None without a transaction, or if its end has been repeated already. When this
-    returns, each partition of the topics has a leader. A StateError is raised if a partition missed
+    returns, each partition of the topics has a leader. Raises a StateError if a partition missed
     the end, and the brokers no longer know what it was.
     """
     with new_admin(settings) as admin:
@@ -72,7 +73,7 @@ def _require_closed(
     ]
     try:
         states = retried(lambda: admin.describe_producers(partitions), seconds)
-    except errors.AuthorizationError:  # it takes the permission READ, which no output needs
+    except errors.AuthorizationError:  # it needs the permission READ, which outputs do not need
         return
     hanging = [
         f"{one.topic}[{one.partition}]@{each.current_transaction_start_offset}"

@@ -58,14 +58,14 @@ _UNANSWERED = (errors.RequestTimedOutError, errors.NodeNotReadyError, errors.Can
 
 
 class _NullableHeaders(list[tuple[str, bytes | None]]):
-    """Headers that the client does not measure: it adds up lengths if there are any, by `bool`."""
+    """Headers that the client does not measure: it adds up their lengths only if `bool` is True."""
 
     def __bool__(self) -> bool:
         return False
 
 
 def allow_null_headers(producer: KafkaProducer) -> None:
-    """Make a producer write headers with a null value, which it refuses and yet can write."""
+    """Make a producer write headers with a null value, which it can write but refuses."""
     append = producer._accumulator.append
 
     def appended(
@@ -302,7 +302,7 @@ def take_join_response(consumer: KafkaConsumer) -> None:
 
 
 def heartbeats_stopped(consumer: KafkaConsumer) -> bool:
-    """Return whether the brokers rejected a heartbeat, since another process has our name.
+    """Return whether the brokers rejected a heartbeat because another process has our name.
 
     The client then stops sending heartbeats, without an error. Otherwise it stops only while it
     joins.
@@ -319,7 +319,7 @@ def coordinator_known(consumer: KafkaConsumer) -> bool:
 
 
 def committed_offsets(consumer: KafkaConsumer, partitions: Sequence[TopicPartition]) -> Any:  # noqa: ANN401 - has no types
-    """Return what the group committed of several partitions; the client has a call for one."""
+    """Return the committed offsets of partitions; the public call of the client returns one."""
     return consumer._coordinator.fetch_committed_offsets(partitions)
 
 

@@ -1,7 +1,7 @@
 """The transport of librdkafka.
 
-It reads partitions outside the group, repairs transactions and removes members by kafka-python:
-the state is restored the same way, and librdkafka lacks some of the requests.
+kafka-python reads partitions outside the group, repairs transactions and removes members: the state
+is restored the same way, and librdkafka lacks some of the requests.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from abers_connectors.kafka.reader import PartitionReader
-from abers_connectors.kafka.settings import client_settings as kafka_python_settings
+from abers_connectors.kafka.client import PartitionReader
+from abers_connectors.kafka.connection import client_settings as kafka_python_settings
+from abers_connectors.librdkafka.connection import client_settings
 from abers_connectors.librdkafka.consumer import LibrdkafkaConsumer
 from abers_connectors.librdkafka.producer import LibrdkafkaProducer
-from abers_connectors.librdkafka.settings import client_settings
 
 if TYPE_CHECKING:
     from abers_connectors.config.sections import KafkaSection
+    from abers_connectors.process import Watchdog
     from abers_connectors.runtime.transport import Transport
-    from abers_connectors.runtime.watchdog import Watchdog
 
 __all__ = ["LibrdkafkaTransport", "open_transport"]
 
 
 class LibrdkafkaTransport:
-    """A `runtime.transport.Transport`."""
+    """The `runtime.transport.Transport` of librdkafka."""
 
     def __init__(self, kafka: KafkaSection, watchdog: Watchdog) -> None:
         beside = kafka_python_settings(kafka)

@@ -1,37 +1,241 @@
-"""Member of the consumer group."""
+"""The consumer of librdkafka, a member of its group.
+
+It keeps the partitions that the group assigns to it, and how far each has been read. The client
+calls back during a poll, in the thread of the caller.
+"""
 
 from __future__ import annotations
 
+import struct
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from abers.exceptions import BrokerError
-from abers_connectors.kafka.membership import remove_member
-from abers_connectors.librdkafka.assignment import Assignment
-from abers_connectors.librdkafka.client_errors import (
+from abers_connectors.kafka.client_errors import remove_member
+from abers_connectors.librdkafka.connection import (
     TRANSIENT,
+    ConnectionWatch,
+    Heartbeat,
     error_of,
     translated_error,
     translated_errors,
 )
-from abers_connectors.librdkafka.records import records_of
-from abers_connectors.librdkafka.statistics import ConnectionWatch, Heartbeat
-from abers_connectors.runtime.transport import FetchPosition, GroupMembership, TopicPartition
+from abers_connectors.runtime.transport import (
+    BadHeaders,
+    FetchedRecord,
+    FetchPosition,
+    GroupMembership,
+    TopicPartition,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from abers_connectors.librdkafka.assignment import AssignedPartition
-    from abers_connectors.librdkafka.records import FetchedRecord
-    from abers_connectors.runtime.transport import Record
-    from abers_connectors.runtime.watchdog import Watchdog
+    from abers_connectors.process import Watchdog
+    from abers_connectors.runtime.transport import ConsumerOptions, Headers, Record
 
-__all__ = ["LibrdkafkaConsumer"]
+__all__ = ["Assignment", "LibrdkafkaConsumer", "member_epoch"]
+
+
+def records_of(messages: Sequence[Message]) -> list[FetchedRecord]:
+    """Return the records of messages without an error.
+
+    Copying the parts costs less than calling the message for each of them where it is used, and
+    `map` calls a method for half the price of a loop.
+    """
+    return [
+        *map(
+            FetchedRecord,
+            map(Message.topic, messages),
+            map(Message.partition, messages),
+            map(Message.offset, messages),
+            map(itemgetter(1), map(Message.timestamp, messages)),
+            map(Message.key, messages),
+            map(Message.value, messages),
+            _headers_of(messages),
+        )
+    ]
+
+
+def _headers_of(messages: Sequence[Message]) -> list[Headers]:
+    """Return the headers of each message.
+
+    If the name of a header is not UTF-8, the client (2.16) sets an error, and yet returns headers,
+    with null pointers. `map` finds the error, and goes on after it; a second call would not raise.
+    """
+    found: list[Headers] = []
+    read = map(Message.headers, messages)
+    while len(found) < len(messages):
+        try:
+            found.extend(cast("Headers", one or ()) for one in read)
+        except (SystemError, UnicodeDecodeError):
+            found.append(BadHeaders())
+    return found
+
+
+_METADATA = struct.Struct("=7xi")  # a tag, and the epoch of the member or the generation
+
+
+@dataclass
+class AssignedPartition:
+    """A partition since its assignment.
+
+    A pause does not stop the partition in the client at once: the client would drop all that it has
+    fetched, and fetch it again. What arrives meanwhile is kept.
+    """
+
+    position: int | None = None  # next offset of the client; None before the first seek
+    fetched: bool = False  # something has arrived since the last seek
+    paused: bool = False  # by the caller
+    stopped: bool = True  # in the client
+    held: list[FetchedRecord] = field(default_factory=list)
+    held_size: int = 0  # of a paused partition
+
+    def sought(self, offset: int) -> None:
+        """Record a seek."""
+        self.position, self.fetched, self.held, self.held_size = offset, False, [], 0
+
+    def reached(self, offset: int) -> None:
+        """Record that all before an offset has arrived."""
+        self.position, self.fetched = max(offset, self.position or 0), True
+
+    def pause(self) -> None:
+        """Record that the caller wants no more records."""
+        if not self.paused:
+            self.paused, self.held_size = True, sum(sizes_of(self.held))
+
+    def hold(self, records: Sequence[FetchedRecord]) -> None:
+        """Keep records that have arrived."""
+        self.held += records
+        if self.paused:
+            self.held_size += sum(sizes_of(records))
+
+    def next_offset(self) -> int | None:
+        """Return the offset of the next record for the caller."""
+        return self.held[0].offset if self.held else self.position
+
+    def take(self, most: int) -> list[FetchedRecord]:
+        """Remove and return the first records that are kept."""
+        if len(self.held) <= most:
+            found, self.held = self.held, []
+        else:
+            found = self.held[:most]
+            del self.held[:most]
+        return found
+
+
+class Assignment:
+    """The current assignment.
+
+    In the classic protocol each assignment replaces the earlier assignment. The group metadata are
+    those of the moment of the assignment. The metadata of the client change before it calls back
+    about a rebalance: a member that was removed from the group has none, and the brokers accept
+    offsets without a generation.
+
+    In the consumer protocol (`incremental`) partitions come and go one by one, and the epoch in the
+    group metadata grows without a callback. A member that was removed keeps its id, which the
+    brokers refuse, and gets another epoch only after its partitions are dropped here. It may own a
+    partition of one topic while another member has not yet released that of the other topic. This
+    partition counts only once all are there, or after `patience` seconds, for the caller to report.
+    """
+
+    def __init__(
+        self,
+        topics: int,
+        *,
+        incremental: bool,
+        patience: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.epoch = 0
+        """Number of changes."""
+        self.partitions: dict[TopicPartition, AssignedPartition] = {}
+        """The partitions that count."""
+        self.group_metadata: object | None = None
+        """What identifies the member in a commit; None while it is not in the group."""
+        self._topics, self._incremental = topics, incremental
+        self._patience, self._clock = patience, clock
+        self._owned, self._changed = frozenset[TopicPartition](), clock()
+
+    def assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:  # noqa: ANN401 - the client's
+        """Take partitions; nothing of a partition is fetched before the first seek.
+
+        The offset is a number, so that the client asks a broker for none. An answer that came after
+        the seek would make it ask once more, and continue there.
+        """
+        for one in partitions:
+            one.offset = 0
+        if self._incremental:
+            consumer.incremental_assign(partitions)
+        else:
+            consumer.assign(partitions)
+            with suppress(RuntimeError):  # a client that is closed meanwhile has none
+                self.group_metadata = consumer.consumer_group_metadata()
+        consumer.pause(partitions)
+        self._own(self._owned | _names(partitions))
+
+    def restart(self, consumer: Any, partition: TopicPartition) -> None:  # noqa: ANN401 - the client's
+        """Assign a partition anew, at its position, after the client has given it up.
+
+        The client gives up a partition if its topic lacks the offset that it fetches, such as the
+        number of the assignment. In the classic protocol all partitions are assigned anew.
+        """
+        again = [partition] if self._incremental else [*self.partitions]
+        places = [ClientPartition(*one, self.partitions[one].position or 0) for one in again]
+        if self._incremental:
+            consumer.incremental_unassign(places)
+            consumer.incremental_assign(places)
+        else:
+            consumer.assign(places)
+        stopped = [one for one, found in self.partitions.items() if found.stopped]
+        consumer.pause([ClientPartition(*one) for one in stopped])
+
+    def dropped(self, _consumer: object, partitions: Iterable[Any]) -> None:
+        """Drop partitions, revoked or lost."""
+        if not self._incremental:
+            self.group_metadata = None
+        self._own(self._owned - _names(partitions))
+
+    def refresh(self, consumer: Any) -> None:  # noqa: ANN401 - the client's
+        """Take what changes without a callback."""
+        if self._incremental:
+            metadata = consumer.consumer_group_metadata()
+            self.group_metadata = metadata if member_epoch(metadata) > 0 else None
+            self._count()
+
+    def _own(self, owned: frozenset[TopicPartition]) -> None:
+        self._owned, self._changed = owned, self._clock()
+        self._count()
+
+    def _count(self) -> None:
+        """Find the partitions that count."""
+        numbers = Counter(one.partition for one in self._owned)
+        waits = self._incremental and self._clock() - self._changed <= self._patience
+        least = self._topics if waits else 1
+        counted = {one for one in self._owned if numbers[one.partition] >= least}
+        if counted != self.partitions.keys():
+            self.epoch += 1
+            self.partitions = {
+                one: self.partitions.get(one) or AssignedPartition() for one in counted
+            }
+
+
+def member_epoch(group_metadata: bytes) -> int:
+    """Return the epoch in group metadata, above 0 in a group; the client has no method for it."""
+    return int(_METADATA.unpack_from(group_metadata)[0])
+
+
+def _names(partitions: Iterable[Any]) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(one.topic, one.partition) for one in partitions)
+
 
 _JOIN_POLL = 0.05  # seconds
 _HEARTBEAT = 3  # seconds at most until a member hears of a rebalance
@@ -44,7 +248,7 @@ _GROWTH: dict[str, Any] = {"topic.metadata.refresh.interval.ms": 3_000}
 
 _SETTINGS: dict[str, Any] = {
     "isolation.level": "read_committed",
-    # Nothing is committed, and nothing starts anywhere, by itself.
+    # The client commits nothing, and starts nowhere, by itself.
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "error",
@@ -91,16 +295,16 @@ class LibrdkafkaConsumer:
         group: str,
         instance: str,
         *,
-        session_timeout: float,
-        grows: bool = False,
         protocol: str,
         settings: Mapping[str, Any],
         admin_settings: Mapping[str, Any],
         watchdog: Watchdog,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
         self._watchdog, self._admin_settings = watchdog, admin_settings
         self._group, self._instance = group, instance
-        self._session_timeout = session_timeout
+        self._session_timeout = session_timeout = options["session_timeout"]
+        grows = options.get("grows", False)
         self._heartbeat = Heartbeat()
         # A process that does not release a partition ends, or is removed, within that time.
         self._assignment = Assignment(
@@ -168,7 +372,7 @@ class LibrdkafkaConsumer:
         return {name: one.take(max_records) for name, one in self._released().items()}
 
     def _all_paused(self) -> bool:
-        """Return whether all that arrives is kept; then news of the group may be behind it."""
+        """Return whether all records are kept; then news of the group may queue behind them."""
         return all(one.paused for one in self._assignment.partitions.values())
 
     def _released(self) -> dict[TopicPartition, AssignedPartition]:
@@ -198,11 +402,11 @@ class LibrdkafkaConsumer:
                 partition.stopped = True
 
     def _held(self) -> int:
-        """Return the size of what paused partitions hold."""
+        """Return the size of the records that paused partitions keep."""
         return sum(one.held_size for one in self._assignment.partitions.values() if one.paused)
 
     def _take_error(self, message: Message) -> None:
-        """Take a message that tells of the end of a partition, or of an error."""
+        """Handle a message that reports the end of a partition, or an error."""
         error = message.error()
         if error is None:  # of a partition that was not sought
             return
@@ -214,7 +418,7 @@ class LibrdkafkaConsumer:
                 partition.reached(int(message.offset() or 0))
         elif cause == "_AUTO_OFFSET_RESET":
             offset = int(message.offset() or 0)
-            # One before the position is from before the seek, such as of the assignment.
+            # An offset before the position is from before the seek, such as that of `assigned`.
             if partition is not None and sought and offset >= (partition.position or 0):
                 msg = (
                     f"{name.at(offset)}: the topic has no such offset; records were deleted before "

@@ -1,49 +1,85 @@
-"""Transactional producer.
+"""The transactional producer of librdkafka.
 
 kafka-python connects first, with the same transactional id. It ends the last transaction in every
 partition that has missed the end (see `kafka.transaction_repair`), for which librdkafka has no
-call. Then librdkafka takes the id. That is repeated after a failed transaction, and before the
-first transaction after a connection was lost.
+call. Then librdkafka takes the id. That is repeated after a failed transaction, unless the brokers
+refuse a record, and before the first transaction after a connection was lost.
 
-A transaction that can be aborted is, before the error is raised. A commit with an unclear outcome
-is repeated until the coordinator answers, or the watchdog ends the process. The watchdog also ends
-the process if the offsets are not accepted before the brokers abort the transaction: librdkafka
-(2.16) never answers if the coordinator changes while that request waits.
+If a transaction can be aborted, it is aborted before the error is raised. A commit with an unclear
+outcome is repeated until the coordinator answers, or the watchdog ends the process. The watchdog
+also ends the process if the offsets are not accepted before the brokers abort the transaction:
+librdkafka (2.16) never answers if the coordinator changes while that request waits.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Unpack
 
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
 
-from abers_connectors.kafka.producer import TransactionalProducer
-from abers_connectors.librdkafka.client_errors import (
+from abers_connectors.kafka.client import TransactionalProducer
+from abers_connectors.librdkafka.connection import (
     REFUSED,
+    ConnectionWatch,
     error_of,
     translated_error,
     translated_errors,
 )
-from abers_connectors.librdkafka.leaders import Leaders
-from abers_connectors.librdkafka.statistics import ConnectionWatch
+from abers_connectors.process import Limit
 from abers_connectors.runtime.transport import (
     LARGEST,
     NO_NOTES,
     RefusedRecordError,
     TransactionError,
 )
-from abers_connectors.runtime.watchdog import Limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from abers_connectors.runtime.transport import Headers, TopicPartition
-    from abers_connectors.runtime.watchdog import Watchdog
+    from abers_connectors.process import Watchdog
+    from abers_connectors.runtime.transport import Headers, ProducerOptions, TopicPartition
 
 __all__ = ["LibrdkafkaProducer"]
+
+_NO_LEADER = -1
+_TIMEOUT = 5.0  # seconds of a request
+
+
+class Leaders:
+    """Knows which partitions had no leader at the last request."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._admin = AdminClient({**settings, "log_level": 0})  # the producer logs the same
+        self._thread: Thread | None = None
+        self._missing = frozenset[tuple[str, int]]()
+
+    def missing(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions that had no leader, and ask anew for the next call."""
+        found = [one for one in partitions if one in self._missing]
+        if self._thread is None or not self._thread.is_alive():
+            topics = {one.topic for one in partitions}
+            self._thread = Thread(target=self._ask, args=(topics,), name="leaders", daemon=True)
+            self._thread.start()
+        return found
+
+    def close(self) -> None:
+        """Wait for the end of a request."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _ask(self, topics: Collection[str]) -> None:
+        missing = set[tuple[str, int]]()
+        with suppress(KafkaException):  # no broker answers, which the calls of the service report
+            for topic in topics:
+                found = self._admin.list_topics(topic, _TIMEOUT).topics[topic].partitions
+                missing |= {(topic, n) for n, one in found.items() if one.leader == _NO_LEADER}
+            self._missing = frozenset(missing)
+
 
 _REQUEST_TIMEOUT = 10  # seconds after which a broker that does not answer counts as gone
 
@@ -54,39 +90,32 @@ class LibrdkafkaProducer:
     `settings` are librdkafka's, and `repair_settings` kafka-python's.
     """
 
-    def __init__(  # noqa: PLR0913 - the identity of a producer
+    def __init__(
         self,
         transactional_id: str,
         *,
-        topics: Sequence[str],
-        group: str,
-        timeout: float,
-        compression: str,
-        largest: int = LARGEST,
         settings: Mapping[str, Any],
         repair_settings: Mapping[str, Any],
         watchdog: Watchdog,
+        **options: Unpack[ProducerOptions],
     ) -> None:
+        timeout = options["timeout"]
         self._watchdog, self._limit = watchdog, Limit(timeout, "kafka.transaction_timeout")
         self._repair = partial(
             TransactionalProducer,
             transactional_id,
-            topics=topics,
-            group=group,
-            timeout=timeout,
-            compression=compression,
-            largest=largest,
             settings=repair_settings,
             watchdog=watchdog,
+            **options,
         )
         self._settings = {
             **settings,
             "transactional.id": transactional_id,
             "transaction.timeout.ms": int(1000 * timeout),
             "socket.timeout.ms": int(1000 * min(timeout, _REQUEST_TIMEOUT)),
-            "compression.type": compression,
+            "compression.type": options["compression"],
             "partitioner": "murmur2_random",
-            "message.max.bytes": largest,
+            "message.max.bytes": options.get("largest", LARGEST),
             "batch.size": 1 << 19,
             "linger.ms": 1000,  # a commit sends what is buffered
             "queue.buffering.max.messages": 0,  # the limits of a batch apply
@@ -168,9 +197,9 @@ class LibrdkafkaProducer:
             except KafkaException as error:
                 if error_of(error).name() != "INVALID_TXN_STATE":
                     raise
-                # The coordinator does not know yet of the first partition: librdkafka requested its
-                # end before that (github.com/confluentinc/librdkafka/issues/4849), and is of no
-                # more use. A new client aborts what is open.
+                # The coordinator does not know the first partition yet: librdkafka requested the
+                # end before that (github.com/confluentinc/librdkafka/issues/4849), and cannot be
+                # used any more. A new client aborts what is open.
                 self._replace()
 
     def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
@@ -185,7 +214,7 @@ class LibrdkafkaProducer:
             self._leaders.close()
 
     def _replace(self) -> None:
-        """Replace the client by a new client."""
+        """Replace the client."""
         self._close_client()
         self._producer, self._watch = self._connect()
 
@@ -225,5 +254,5 @@ class LibrdkafkaProducer:
 
 
 def _to_client(timestamp: int | None) -> int:
-    """Return a timestamp for the client, to which 0 means now: the first millisecond of 1970."""
+    """Return a timestamp for the client, to which 0 means now: so 0 becomes 1."""
     return 0 if timestamp is None else max(timestamp, 1)

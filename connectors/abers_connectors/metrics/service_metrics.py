@@ -1,5 +1,11 @@
 """Metrics of a service, as Prometheus scrapes them.
 
+All metrics of a service, from definitions.csv, in the order in which they are written. Counters
+count what this process has committed since it started. Those of calibration are sums that can be
+added up over processes and subtracted over time, so Prometheus computes any score of any window
+from them. Means and calibration errors cannot be added up, so they are left out. The gauges of
+monitors are defined by `Monitor.measures`.
+
 Nothing is kept here: each scrape makes all samples of one view of the status, so counting costs the
 loop no more than adding numbers. No label has an unbounded number of values. Every sample, also of
 the process, says which application and which process of it counted: rules add up by these labels.
@@ -7,19 +13,26 @@ the process, says which application and which process of it counted: rules add u
 
 from __future__ import annotations
 
-from itertools import accumulate
-from typing import TYPE_CHECKING
+import csv
+from importlib.resources import files
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Sample,
+)
 from prometheus_client.registry import Collector
 
 import abers
-from abers.monitoring import TESTS
-from abers_connectors.metrics.answer_cache import AnswerCache
-from abers_connectors.metrics.definitions import METRICS, Definition
-from abers_connectors.metrics.labels import LabelCache
-from abers_connectors.runtime.memory_limit import memory_limit
-from abers_connectors.runtime.model_totals import BINS, PIT_BOUNDS, WIDTH_BOUNDS
+from abers.monitoring import ANSWERS, TESTS, answer_numbers
+from abers.monitoring.answers import answers_of
+from abers_connectors.process import memory_limit
+from abers_connectors.runtime.models import BINS, PIT_BOUNDS, WIDTH_BOUNDS
 from abers_connectors.runtime.status import INPUTS, ROUTER, TASKS
 
 if TYPE_CHECKING:
@@ -27,12 +40,184 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from abers_connectors.metrics.definitions import Row
-    from abers_connectors.runtime.counters import Histogram
-    from abers_connectors.runtime.model_totals import ModelTotals
-    from abers_connectors.runtime.status import Status, StatusView
+    from abers.monitoring import Number
+    from abers.monitoring.answers import Sums
+    from abers_connectors.runtime.models import ModelTotals
+    from abers_connectors.runtime.status import Histogram, Status, StatusView
 
-__all__ = ["registry_of"]
+__all__ = ["METRICS", "AnswerCache", "LabelCache", "Labels", "registry_of"]
+
+_Key: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # names and values
+
+_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+
+
+class Labels(dict[str, str]):
+    r"""Labels of a sample.
+
+    Attributes
+    ----------
+    text
+        The labels as both formats have them; empty without labels.
+
+    Examples
+    --------
+    >>> Labels({"view": "raw", "model": 'a "b"'}).text
+    '{model="a \\"b\\"",view="raw"}'
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, labels: dict[str, str]) -> None:
+        super().__init__(labels)
+        pairs = [f'{name}="{labels[name].translate(_ESCAPES)}"' for name in sorted(labels)]
+        self.text = f"{{{','.join(pairs)}}}" if pairs else ""
+
+
+class LabelCache:
+    """Labels that the last scrape used, and those of this scrape: no others are kept.
+
+    Parameters
+    ----------
+    common
+        Labels of all samples.
+
+    Examples
+    --------
+    >>> cache = LabelCache({"process": "0"})
+    >>> first = cache.of(("model",), ("a",))
+    >>> cache.next_scrape()
+    >>> cache.of(("model",), ("a",)) is first
+    True
+    >>> first.text
+    '{model="a",process="0"}'
+    """
+
+    def __init__(self, common: Mapping[str, str]) -> None:
+        self._common = dict(common)
+        self._last: dict[_Key, Labels] = {}
+        self._now: dict[_Key, Labels] = {}
+
+    def next_scrape(self) -> None:
+        """Forget the labels that the last scrape did not use."""
+        self._last, self._now = self._now, {}
+
+    def of(self, names: tuple[str, ...], values: tuple[str, ...]) -> Labels:
+        """Return the labels with these names and values, and the common labels.
+
+        A label without a value is left out, which means the same to Prometheus.
+        """
+        key = (names, values)
+        found = self._now.get(key)
+        if found is None:
+            known = self._last.get(key)
+            if known is None:
+                given = {name: one for name, one in zip(names, values, strict=True) if one}
+                known = Labels(given | self._common)
+            found = self._now[key] = known
+        return found
+
+    def complete(self, metric: Metric) -> Metric:
+        """Add the common labels to all samples of a metric, and return it."""
+        metric.samples = [
+            one._replace(labels=self.of((*one.labels,), (*one.labels.values(),)))
+            for one in metric.samples
+        ]
+        return metric
+
+
+class _Known(NamedTuple):
+    """Samples of a model by metric, and the sums that they were made of."""
+
+    sums: Sequence[Sums]
+    samples: dict[str, list[Sample]]
+
+
+class AnswerCache:
+    """Samples of the last scrape; no others are kept.
+
+    Answers take about half a millisecond a model, so they are made where a scrape is, and not in
+    the loop of the stream, which only copies the sums behind them.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+
+    def metrics(self, sums: Mapping[str, Sequence[Sums]], labels: LabelCache) -> Iterator[Metric]:
+        """Yield the gauge of each number that a model has; none of models without tests."""
+        last, self._known = self._known, {}
+        for model, many in sums.items():
+            if many:
+                known = last.get(model)
+                if known is None or known.sums != many:
+                    known = _Known(many, _samples(model, many, labels))
+                self._known[model] = known
+        for measure in ANSWERS:
+            name = measure.metric
+            family = GaugeMetricFamily(name, measure.help)
+            by_model = (one.samples.get(name, ()) for one in self._known.values())
+            family.samples = [*chain.from_iterable(by_model)]
+            if family.samples:
+                yield family
+
+
+def _samples(model: str, many: Sequence[Sums], labels: LabelCache) -> dict[str, list[Sample]]:
+    found: dict[str, list[Sample]] = {}
+    for number in answer_numbers(answers_of(many)):
+        found.setdefault(number.metric, []).append(_sample(model, number, labels))
+    return found
+
+
+def _sample(model: str, number: Number, labels: LabelCache) -> Sample:
+    view = {"view": number.view} if number.view else {}
+    named = {"model": model, **view, **number.labels}
+    return Sample(number.metric, labels.of((*named,), (*named.values(),)), number.value)
+
+
+Row: TypeAlias = tuple[tuple[str, ...], Any]
+"""Values of the labels, and a number; of a histogram buckets and a sum, of an info its labels."""
+
+_FAMILIES: dict[str, Any] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+    "info": InfoMetricFamily,
+}
+_SUFFIXES = {"counter": "_total", "gauge": ""}  # of samples that are one number
+
+
+class Definition(NamedTuple):
+    """Definition of a metric."""
+
+    kind: str  # a key of _FAMILIES
+    name: str  # without the suffix of its samples
+    unit: str
+    help: str
+    labels: tuple[str, ...] = ()
+    sums: str = ""  # table of `ModelTotals` with its samples; empty if it is not of calibration
+
+    def family(self, rows: Iterable[Row], cache: LabelCache) -> Metric:
+        """Return the metric with its samples."""
+        family: Any = _FAMILIES[self.kind](self.name, self.help, labels=self.labels)
+        if self.kind in _SUFFIXES:
+            name, names, of = f"{family.name}{_SUFFIXES[self.kind]}", self.labels, cache.of
+            family.samples = [Sample(name, of(names, values), number) for values, number in rows]
+            found: Metric = family
+            return found
+        for labels, value in rows:
+            family.add_metric(labels, *(value if self.kind == "histogram" else (value,)))
+        return cache.complete(family)
+
+
+def _read() -> tuple[Definition, ...]:
+    text = (files("abers_connectors.metrics") / "definitions.csv").read_text("utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return tuple(Definition(**row | {"labels": (*row["labels"].split(),)}) for row in rows)
+
+
+METRICS = _read()
+"""All metrics."""
+
 
 _ENDS = ("learned", "assumed", "expired", "evicted", "retired")  # of predictions
 _SNAPSHOTS = ("saved", "failed")

@@ -1,4 +1,4 @@
-"""Comparison of several calibrators on one stream.
+"""Comparison of several calibrators, or of several delays of labels, on one stream.
 
 Each calibrator processes the whole stream exactly as it would alone, and nothing is written. A
 calibrator of several folds keeps as many labels as the others: its folds share the window. Only
@@ -8,16 +8,19 @@ those that take them; the others predict what labels that come say.
 
 from __future__ import annotations
 
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from abers import registry
-from abers.calibration.label_rates import ALL
+from abers.calibration.sets import ALL
 from abers.exceptions import ParameterError
 from abers.stream.settings import CALIBRATORS
 from abers.suggestions import did_you_mean
+from abers_connectors.replay.options import lateness
+from abers_connectors.replay.plan import plan_replay
 from abers_connectors.replay.summary import summarize_run
 from abers_connectors.sources.registry import is_read_once
 
@@ -25,11 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from abers.stream import Settings
+    from abers_connectors.config.values import Lateness
     from abers_connectors.replay.job import Job
+    from abers_connectors.replay.options import ReplayOptions
     from abers_connectors.replay.run import BaseRun
     from abers_connectors.replay.summary import Summary
+    from abers_connectors.sources.base import Source
 
-__all__ = ["compare", "contestants", "windows"]
+__all__ = ["compare", "contestants", "replay_delays", "windows"]
 
 
 def contestants(names: str, settings: Settings) -> list[Settings]:
@@ -110,3 +116,32 @@ def _summary(job: Job, finish: Callable[[BaseRun], None], say: Callable[[str], o
     with job.start(say=say) as running:
         finish(running)
     return summarize_run(running, running.events, perf_counter() - started)
+
+
+_ONCE = "--delays reads the stream once for each delay; give a file, no pipe"
+
+
+def replay_delays(
+    options: ReplayOptions,
+    delays: str,
+    finish: Callable[[BaseRun, Source], None],
+    say: Callable[[str], object] = lambda _: None,
+) -> dict[Lateness, Summary]:
+    """Return the summary of a replay at each delay, of delays with commas between them.
+
+    `finish` iterates a run of a source to its end, and `say` takes a sentence about a worker that
+    ends early. Nothing is written. A stream that can be read only once is a ParameterError.
+    """
+    if Path(options.stream).is_fifo():
+        raise ParameterError(_ONCE)
+    found: dict[Lateness, Summary] = {}
+    for text in delays.split(","):
+        one = lateness(text.strip(), "--delays")
+        job = plan_replay(options._replace(delay=text.strip()), writes=False).job
+        if is_read_once(job.source):
+            raise ParameterError(_ONCE)
+        started = perf_counter()
+        with job.start(say=say) as running:
+            finish(running, job.source)
+        found[one] = summarize_run(running, running.events, perf_counter() - started)
+    return found

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import StateError
 from abers.stream import Processor, snapshot
-from abers_connectors.files.aliases import FileUse
-from abers_connectors.files.formats import is_stream
+from abers_connectors.files import FileUse, is_stream
 from abers_connectors.regular_files import open_regular
+from abers_connectors.secret import KEYLESS, read_key, state_key
 from abers_connectors.sinks.destination import WholeFile
-from abers_connectors.state_key import KEYLESS, read_key, state_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

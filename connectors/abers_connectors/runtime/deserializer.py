@@ -1,9 +1,13 @@
 """Deserializer of the records of a batch to events.
 
-Records are decoded to raw columns together; a bad cell refuses its record alone. If that
-fails, as a text cannot be decoded, each half is decoded, down to the bad record. So a
-bad record costs a little time, and the result of the others does not depend on it. That also finds
-a record on which abers itself fails (see `poison`): decoding changes no state.
+If a label carries only its id, the router adds a header before the origin: the model of the
+observation, or why it found no model. A label without a model is a dead letter of the task that
+reads it.
+
+Records are decoded to raw columns together; a bad cell refuses only its record. If that fails, for
+example because a text cannot be decoded, each half is decoded, down to the bad record. So a bad
+record costs a little time, and the result of the others does not depend on it. That also finds a
+record on which abers itself fails (see `batches.PoisonSearch`), because decoding changes no state.
 """
 
 from __future__ import annotations
@@ -16,27 +20,212 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from abers.stream import Events
-from abers.stream.cells import BadRecordError
-from abers.stream.fields import missing
-from abers.stream.schema import Reading, Schema
+from abers.stream.cells import BadRecordError, Cells, is_of_record, missing, objects
+from abers.stream.columns import Reading, Schema
+from abers.stream.option import Option, Ref
 from abers.stream.schema_columns import UNLABELLED
-from abers_connectors.mapping.bad_record import too_large
-from abers_connectors.runtime.checkpoint import TOMBSTONE
-from abers_connectors.runtime.label_headers import refusal_of
-from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
-from abers_connectors.runtime.record_columns import RecordColumns, input_columns, look_up_schemas
-from abers_connectors.runtime.routed_record import RoutedRecord
+from abers_connectors.config.sections import OF_OBSERVATION
+from abers_connectors.mapping import not_utf8, too_large
+from abers_connectors.runtime.application import TOMBSTONE, RoutedRecord
+from abers_connectors.runtime.batches import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.transport import BadHeaders
+from abers_connectors.schemas.record_reader import record_reader
+from abers_connectors.schemas.registry import HEAD, SchemaRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from abers.stream.cells import RawColumns
     from abers_connectors.config.model import Config
-    from abers_connectors.runtime.transport import Record
+    from abers_connectors.runtime.transport import Headers, Record
+    from abers_connectors.schemas.record_reader import RecordReader
 
-__all__ = ["DecodedBatch", "Deserializer"]
+__all__ = [
+    "AMBIGUOUS_ID",
+    "MODEL",
+    "REFUSED",
+    "UNKNOWN_ID",
+    "DecodedBatch",
+    "Deserializer",
+    "RecordColumns",
+    "SchemaLookUp",
+    "input_columns",
+    "model_of",
+    "refusal_of",
+]
+
+MODEL = "abers.model"
+"""The header with the model of a label, in UTF-8."""
+REFUSED = "abers.refused"
+"""The header with the reason why a label has no model."""
+
+_TIMEOUT = Ref(Option("limits.label_timeout", name="label_timeout"))
+_MODEL = Ref(Option("input.label_fields.model", name="label_fields.model"))
+
+UNKNOWN_ID = BadRecordError(
+    "unknown-id",
+    "no observation with this id came within ",
+    _TIMEOUT,
+    "; write the label with the id and the key of its observation, or with its model",
+)
+AMBIGUOUS_ID = BadRecordError(
+    "ambiguous-id",
+    "observations with this id came in several models; write the model into the label and name "
+    "its field as ",
+    _MODEL,
+    ", or give each observation an id of its own",
+)
+_REFUSALS = {one.reason.encode(): one for one in (UNKNOWN_ID, AMBIGUOUS_ID)}
+
+
+def model_of(headers: Headers) -> str | None:
+    """Return the model that the router found for a label.
+
+    Parameters
+    ----------
+    headers
+        Headers of the record, without its origin.
+
+    Returns
+    -------
+    str or None
+        The model; None if the last header is another.
+
+    Examples
+    --------
+    >>> model_of([("trace", b"7"), ("abers.model", b"fraud")])
+    'fraud'
+    """
+    value = _last(headers, MODEL)
+    return None if value is None else value.decode("utf-8", "surrogatepass")
+
+
+def refusal_of(headers: Headers) -> BadRecordError | None:
+    """Return why the router found no model for a label; None if the last header is another.
+
+    The headers are those of `model_of`.
+
+    Examples
+    --------
+    >>> refusal_of([("abers.refused", b"ambiguous-id")]).reason
+    'ambiguous-id'
+    """
+    return _REFUSALS.get(_last(headers, REFUSED) or b"")
+
+
+def _last(headers: Headers, wanted: str) -> bytes | None:
+    """Return the value of the last header if it has this name."""
+    name, value = headers[-1] if headers else ("", None)
+    return value if name == wanted else None
+
+
+_KEY, _TIMESTAMP, _HEADER = "record:key", "record:timestamp", "record:header:"
+
+
+def input_columns(
+    config: Config, reads: Iterable[frozenset[str]], environ: Mapping[str, str] = os.environ
+) -> list[RecordColumns]:
+    """Return the readers of the columns of observations and of labels.
+
+    Parameters
+    ----------
+    config
+        The configuration, with the formats of both inputs.
+    reads
+        The paths to read, for observations and for labels.
+    environ
+        The environment, with the password of the schema registry.
+    """
+    section = config.schema_registry
+    registry = None if section is None else SchemaRegistry(section, environ)
+    stop = section is not None and section.on_unavailable == "stop"
+    return [
+        RecordColumns(paths, record_reader(name, _of_value(paths), registry, stop=stop))
+        for paths, name in zip(reads, config.topic_formats, strict=True)
+    ]
+
+
+class RecordColumns:
+    """Reads columns of records: those of their values by a reader, and their metadata."""
+
+    def __init__(self, paths: frozenset[str], reader: RecordReader) -> None:
+        self._reader = reader
+        self._parts = {path: _part(path) for path in sorted(paths) if is_of_record(path)}
+        self.of_values = bool(_of_value(paths))
+        """Whether a path is in the values."""
+        self.prepare = reader.prepare
+
+    def columns(self, records: Sequence[Record], values: Sequence[bytes]) -> RawColumns:
+        """Return the columns of records with these values; raise if one cannot be decoded."""
+        metadata = self.metadata(records)
+        return {**self._reader.columns(values), **metadata}
+
+    def metadata(self, records: Sequence[Record]) -> RawColumns:
+        """Return the columns of their metadata alone."""
+        return {path: Cells(objects([*map(part, records)])) for path, part in self._parts.items()}
+
+
+class SchemaLookUp:
+    """Finds the schemas of the records of both inputs before they are read."""
+
+    _look_ups: Mapping[int, Callable[[Iterable[bytes]], None]]
+    """`RecordColumns.prepare` of inputs, by the number of the input."""
+
+    def prepare(
+        self,
+        records: Sequence[Record],
+        inputs: Sequence[int],
+        tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Look up the schemas of records, so that reading them waits for no registry.
+
+        `tick` is called after each schema: many together may take long. Raises a BrokerError if the
+        registry does not answer and `schema_registry.on_unavailable` is "stop".
+        """
+        for number, prepare in self._look_ups.items():
+            heads = {
+                record.value[:HEAD]: record.value
+                for record, which in zip(records, inputs, strict=True)
+                if which == number and record.value is not None
+            }
+            for raw in heads.values():
+                prepare([raw])
+                tick()
+
+
+def _of_value(paths: frozenset[str]) -> frozenset[str]:
+    """Return the fields of the value of a record, without those of its metadata."""
+    return frozenset(path for path in paths if not is_of_record(path))
+
+
+def _part(path: str) -> Callable[[Record], Any]:
+    """Return a function that reads a part of a record other than its value."""
+    if path == _TIMESTAMP:
+        return lambda record: record.timestamp if record.timestamp >= 0 else None
+    if path == _KEY:
+        return lambda record: _text(record.key, "key")
+    if path == OF_OBSERVATION:
+        return lambda record: model_of(record.found) if isinstance(record, RoutedRecord) else None
+    name = path.removeprefix(_HEADER)
+
+    def header(record: Record) -> str | None:
+        found = None
+        for key, value in record.headers:  # the last counts, as in Kafka's own clients
+            if key == name:
+                found = value
+        return _text(found, f"header {name}")
+
+    return header
+
+
+def _text(raw: bytes | None, what: str) -> str | None:
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError as error:
+        raise not_utf8(error, f" of the {what}") from None
+
 
 _AT_ONCE = 1 << 19  # bytes of records that are decoded together: a byte may take 400 of memory
 
@@ -91,7 +280,7 @@ class DecodedBatch(NamedTuple):
         return sorted([*dead, *((row, TOMBSTONE) for row in self.tombstones)])
 
 
-class Deserializer:
+class Deserializer(SchemaLookUp):
     """Decodes observations and labels, as the configuration maps their fields.
 
     If the inputs have several `partitions`, a record needs a key, which brings a label to the
@@ -115,24 +304,11 @@ class Deserializer:
         columns = input_columns(config, [one.reads for one in schemas], environ)
         first, second = map(_InputReader, schemas, columns)
         self._inputs = first, second
+        self._look_ups = {0: first.prepare, 1: second.prepare}
         self._limit = config.input.max_record_bytes
         by_model = config.kafka is not None and config.kafka.route_by is not None
         self._keyed, self._now = partitions > 1 and not by_model, now
         self._routed = routed
-
-    def prepare(
-        self,
-        records: Sequence[Record],
-        inputs: Sequence[int],
-        tick: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Look up the schemas of records, so that `decode` waits for no registry.
-
-        `tick` is called after each: many together may take long. Raises a BrokerError if the
-        registry is away and the configuration says stop.
-        """
-        looks_up = {number: one.prepare for number, one in enumerate(self._inputs)}
-        look_up_schemas(looks_up, records, inputs, tick)
 
     def decode(self, records: Sequence[Record], inputs: Sequence[int]) -> DecodedBatch:
         """Decode records in the order of processing; inputs are 0 (observations) or 1 (labels)."""
@@ -191,7 +367,8 @@ class Deserializer:
 def input_schemas(config: Config) -> tuple[Schema, Schema]:
     """Return the schemas of observations and of labels."""
     reads = config.reads()
-    return Schema(config.fields(), reads), Schema(config.label_fields(), reads, "labels")
+    first = Schema(config.fields(), reads, config.first_kind)
+    return first, Schema(config.label_fields(), reads, "labels")
 
 
 def _without_model(records: Sequence[Record]) -> dict[int, BadRecordError]:
@@ -206,7 +383,7 @@ def _without_model(records: Sequence[Record]) -> dict[int, BadRecordError]:
 
 def _unroutable(size: int) -> BadRecordError:
     detail = (
-        f"about {size} bytes with its key and headers, which the topic of routers does not take, "
+        f"about {size} bytes with its key and headers, which the routed topic does not take, "
         "so only its beginning is here; raise max.message.bytes of that topic, and write it again"
     )
     return BadRecordError("too-large", detail)
@@ -231,7 +408,7 @@ class _Records(NamedTuple):
         return _Records(self.rows[kept], [*records], [*values], self.size)
 
     def parts(self) -> Iterator[_Records]:
-        """Yield the records in as few parts as can each be decoded at once."""
+        """Yield the records in as few parts as possible that can each be decoded at once."""
         if self.size <= _AT_ONCE:
             yield self
             return
@@ -286,7 +463,7 @@ class _InputReader:
             yield rows[found.rows], found.events
 
     def _why(self, reason: str, detail: str) -> tuple[str, str]:
-        """Return why a record is bad; a label is sent when it is known, unlike in a table."""
+        """Return why a record is bad: unlike a row of a table, a label must have a value."""
         if reason != UNLABELLED:
             return reason, detail
         error = missing(self._schema.fields.label)
@@ -298,7 +475,7 @@ class _InputReader:
             return self._reading(some)
         except NO_FAULT_OF_A_RECORD:
             raise
-        except Exception:  # noqa: BLE001 - what it means is known once it is of a single record
+        except Exception:  # noqa: BLE001 - reported for the single record that causes it
             return None
 
     def _reading(self, some: _Records) -> Reading:

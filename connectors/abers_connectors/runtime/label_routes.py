@@ -6,7 +6,7 @@ that comes it waits, at most `limits.label_timeout` of event time, and then it i
 
 The state follows from the observations and the labels that were read, each in their order, and not
 from the order in which they were merged; only labels that go out because too many wait depend on
-that. They are the first of those that wait. So a router that commits the offsets of both inputs and
+that. The first of those that wait go out. So a router that commits the offsets of both inputs and
 `LabelRouting.first_waiting` in one transaction loses and repeats nothing: it restores a snapshot,
 replays the records after it up to the committed offsets, and ends the waits that had ended.
 """
@@ -23,13 +23,12 @@ import numpy as np
 from abers.backends import core
 from abers.exceptions import StateError
 from abers.serialization import REMEDY, seal, unseal
-from abers_connectors.runtime.label_headers import AMBIGUOUS_ID, MODEL, REFUSED, UNKNOWN_ID
-from abers_connectors.runtime.model_numbers import ModelNumbers
-from abers_connectors.runtime.timestamp_merge import LABELS
-from abers_connectors.runtime.waiting_labels import WaitingLabel, WaitingLabels
+from abers_connectors.runtime.batches import LABELS
+from abers_connectors.runtime.deserializer import AMBIGUOUS_ID, MODEL, REFUSED, UNKNOWN_ID
+from abers_connectors.runtime.transport import sizes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
     from abers._core import IdIndex
@@ -40,7 +39,144 @@ if TYPE_CHECKING:
 
     _Result: TypeAlias = str | BadRecordError  # the model of a record, or why it has none
 
-__all__ = ["LabelRouting", "RoutedLabels", "RoutingLimits", "RoutingPosition"]
+__all__ = [
+    "LabelColumns",
+    "LabelRouting",
+    "ModelNumbers",
+    "RoutedLabels",
+    "RoutingLimits",
+    "RoutingPosition",
+]
+
+_SHARE = 4  # a quarter as many new models as numbers come between two searches
+
+
+class ModelNumbers:
+    """Numbers for the models of the ids in an index, at most `most`.
+
+    Which models have numbers depends only on their order, and on the numbers that are in use when
+    none is free.
+
+    Examples
+    --------
+    >>> numbers = ModelNumbers(2)
+    >>> [numbers.of(model, in_use=lambda: [1]) for model in ("a", "b", "b", "c")]
+    [0, 1, 1, 0]
+    >>> numbers.names
+    ['c', 'b']
+    """
+
+    def __init__(self, most: int, names: Sequence[str | None] = (), since: int = 0) -> None:
+        self._most = most
+        self.names: list[str | None] = [*names]
+        """By number; None where a number is free."""
+        self._numbers = {name: number for number, name in enumerate(names) if name is not None}
+        self._free = self._without_name()
+        self.since = since
+        """How many further models came since the last search for free numbers."""
+
+    def __getitem__(self, model: str) -> int:
+        """Return the number of a model that has one."""
+        return self._numbers[model]
+
+    def of(self, model: str, in_use: Callable[[], Iterable[int]]) -> int | None:
+        """Return the number of a model, a new one if it has none; None if all are in use.
+
+        `in_use` is called when no number is free, but not again before a quarter as many further
+        models came as there are numbers: it takes long.
+        """
+        number = self._numbers.get(model)
+        return self._new(model, in_use) if number is None else number
+
+    def _new(self, model: str, in_use: Callable[[], Iterable[int]]) -> int | None:
+        self.since += 1
+        if len(self.names) < self._most:
+            self._free.append(len(self.names))
+            self.names.append(None)
+        if not self._free and _SHARE * self.since > self._most:
+            self._keep({*in_use()})
+        if not self._free:
+            return None
+        number = self._free.pop()
+        self.names[number] = model
+        self._numbers[model] = number
+        return number
+
+    def _keep(self, numbers: set[int]) -> None:
+        """Keep only the models with these numbers."""
+        self.since = 0
+        self._numbers = {name: one for name, one in self._numbers.items() if one in numbers}
+        self.names = [name if name in self._numbers else None for name in self.names]
+        self._free = self._without_name()
+
+    def _without_name(self) -> list[int]:
+        """Return the free numbers, the first to use last."""
+        return [number for number, name in enumerate(self.names) if name is None][::-1]
+
+
+class WaitingLabel(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A `runtime.transport.Record` that waits, as it was read."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Return a record without what its client keeps with it."""
+        return cls(
+            record.topic,
+            record.partition,
+            record.offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            [*record.headers],
+        )
+
+
+class WaitingLabels:
+    """Records of labels, by ascending offsets."""
+
+    def __init__(self, labels: Iterable[WaitingLabel] = ()) -> None:
+        self._labels: dict[int, WaitingLabel] = {}
+        self.bytes = 0
+        """Their memory, as by `transport.sizes_of`."""
+        for one in labels:
+            self.add(one)
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return len(self._labels)
+
+    def __iter__(self) -> Iterator[int]:
+        """Return their offsets."""
+        return iter(self._labels)
+
+    def all(self) -> list[WaitingLabel]:
+        """Return all of them."""
+        return [*self._labels.values()]
+
+    def first(self) -> int | None:
+        """Return the offset of the first of them, or None."""
+        return next(iter(self._labels), None)
+
+    def add(self, record: Record) -> None:
+        """Add the record with the largest offset."""
+        label = WaitingLabel.of(record)
+        self._labels[label.offset] = label
+        self.bytes += sum(sizes_of([label]))
+
+    def pop(self, offset: int) -> WaitingLabel:
+        """Remove and return a record."""
+        label = self._labels.pop(offset)
+        self.bytes -= sum(sizes_of([label]))
+        return label
+
 
 _MAGIC = b"abersLR\x01"
 _WHAT = "a snapshot of label routing"
@@ -62,7 +198,7 @@ class RoutingLimits(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings, tasks: int) -> Self:
-        """Return the limits of a partition by those of so many tasks.
+        """Return the limits of a partition by those of the tasks; `tasks` is their number.
 
         The index knows as many ids as one task has room for, and as many models as all tasks.
         """
@@ -90,10 +226,10 @@ class RoutedLabels(NamedTuple):
     rows: list[int]  # the row of the batch after which each is written
     inputs: list[int]
     models: list[str | None]  # None for a label that is refused
-    headers: list[tuple[str, bytes] | None]  # to add to each; see `label_headers`
+    headers: list[tuple[str, bytes] | None]  # to add to each; `MODEL` or `REFUSED`
 
     def add(self, row: int, record: Record, which: int, result: _Result, *, given: bool) -> None:
-        """Add a record with its model, which it had itself or not, or with its refusal."""
+        """Add a record with its model, `given` if the record itself has it, or with its refusal."""
         self.records.append(record)
         self.rows.append(row)
         self.inputs.append(which)
@@ -113,7 +249,20 @@ class _Saved(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     waiting: list[WaitingLabel]
 
 
-class _LabelBatch(NamedTuple):
+class LabelColumns(NamedTuple):
+    """Records of both inputs, merged in any order, without those that cannot be decoded.
+
+    Attributes
+    ----------
+    records
+        The next records of each input.
+    inputs
+        Of each record: 0 for observations, 1 for labels.
+    ids, models, times
+        Fields of each record. The model is None for a label without one, which is looked up;
+        all others go to their own model.
+    """
+
     records: Sequence[Record]
     inputs: Sequence[int]
     ids: Sequence[str]
@@ -148,10 +297,11 @@ class LabelRouting:
     >>> def record(offset):
     ...     return WaitingLabel("events", 0, offset, 0, None, b"", [])
     >>> routing = LabelRouting(RoutingLimits.of(Settings(), tasks=16))
-    >>> routed = routing.route([record(0)], [LABELS], ["a"], [None], np.array([60]))
+    >>> early = LabelColumns([record(0)], [LABELS], ["a"], [None], np.array([60]))
+    >>> routed = routing.route(early)
     >>> routed.records, routing.first_waiting
     ([], 0)
-    >>> routed = routing.route([record(0)], [0], ["a"], ["fraud"], np.array([50]))
+    >>> routed = routing.route(LabelColumns([record(0)], [0], ["a"], ["fraud"], np.array([50])))
     >>> routed.inputs, routed.models, routed.headers
     ([0, 1], ['fraud', 'fraud'], [None, ('abers.model', b'fraud')])
     """
@@ -180,26 +330,8 @@ class LabelRouting:
         """Number of ids that were forgotten early since the start, because there were too many."""
         return self._index.evicted
 
-    def route(
-        self,
-        records: Sequence[Record],
-        inputs: Sequence[int],
-        ids: Sequence[str],
-        models: Sequence[str | None],
-        times: Integers,
-    ) -> RoutedLabels:
+    def route(self, batch: LabelColumns) -> RoutedLabels:
         """Take the next records of both inputs, and return those to write now.
-
-        Parameters
-        ----------
-        records
-            The next records of each input, merged in any way. Those that cannot be decoded are left
-            out, always the same.
-        inputs
-            Of each record: 0 for observations, 1 for labels.
-        ids, models, times
-            Fields of each record. The model is None for a label without one, which is looked up;
-            all others go to their own model.
 
         Returns
         -------
@@ -208,24 +340,17 @@ class LabelRouting:
             expire by it; and each label that does not wait. Last come the labels for which there is
             no room.
         """
-        routed = self._take(_LabelBatch(records, inputs, ids, models, times))
+        routed = self._take(batch)
         for label in self._without_room():
-            routed.add(len(records) - 1, label, LABELS, UNKNOWN_ID, given=False)
+            routed.add(len(batch.records) - 1, label, LABELS, UNKNOWN_ID, given=False)
         return routed
 
-    def replay(
-        self,
-        records: Sequence[Record],
-        inputs: Sequence[int],
-        ids: Sequence[str],
-        models: Sequence[str | None],
-        times: Integers,
-    ) -> None:
+    def replay(self, batch: LabelColumns) -> None:
         """Take records that were routed before, as those after a snapshot; see `route`.
 
         It takes least memory if observations come first.
         """
-        self._take(_LabelBatch(records, inputs, ids, models, times))
+        self._take(batch)
 
     def resume(self, first_waiting: int | None) -> None:
         """End the waits before the committed `first_waiting`, or all of them, after a replay."""
@@ -273,8 +398,8 @@ class LabelRouting:
             msg = "it is of another index"
             raise ValueError(msg)
 
-    def _take(self, batch: _LabelBatch) -> RoutedLabels:
-        """Take a batch; each part of it that the index can take at once."""
+    def _take(self, batch: LabelColumns) -> RoutedLabels:
+        """Take a batch, in parts that the index can take at once."""
         found = _Found([*batch.models], [])
         rows: list[int] = []
 
@@ -289,7 +414,7 @@ class LabelRouting:
         self._look_up(batch, rows, found)
         return self._written(batch, found)
 
-    def _look_up(self, batch: _LabelBatch, rows: Sequence[int], found: _Found) -> None:
+    def _look_up(self, batch: LabelColumns, rows: Sequence[int], found: _Found) -> None:
         """Look up some rows, and add what is found."""
         if not rows:
             return
@@ -311,13 +436,13 @@ class LabelRouting:
         found.released.extend((rows[at], offset, self._result(one)) for at, offset, one in released)
 
     def _result(self, number: int) -> _Result:
-        """Return what a result of the index means, but for that of a label that waits."""
+        """Return what a result of the index means; the result is not that of a waiting label."""
         name = self._models.names[number] if number >= 0 else None
         if name is not None:
             return name
         return AMBIGUOUS_ID if number == _AMBIGUOUS else UNKNOWN_ID
 
-    def _written(self, batch: _LabelBatch, found: _Found) -> RoutedLabels:
+    def _written(self, batch: LabelColumns, found: _Found) -> RoutedLabels:
         """Return the records to write, and let the others wait."""
         routed = RoutedLabels([], [], [], [], [])
         released = deque(found.released)
@@ -335,7 +460,7 @@ class LabelRouting:
         return routed
 
     def _without_room(self) -> Iterator[WaitingLabel]:
-        """End the waits for which there is no room, the first of them first."""
+        """End the waits for which there is no room, in the order of their offsets."""
         while len(self._waiting) > self._limits.labels or self._waiting.bytes > self._limits.bytes:
             yield self._end_wait(next(iter(self._waiting)))
 

@@ -1,8 +1,12 @@
-"""The number of partitions of an application, which is fixed for its life.
+"""The number of partitions of an application, and the records that were deleted from them.
 
-Producers choose the partition of a key by their number. If partitions are added, keys lie in other
-partitions than their calibrators, and labels in others than their observations. The state says
-how many there were.
+Producers choose the partition of a key by the number of partitions. If partitions are added, keys
+lie in other partitions than their calibrators, and labels in others than their observations. The
+state says how many there were.
+
+Gaps are ranges of input records that were deleted before they were read. A task skips a gap only if
+the configuration says so. It commits its next offsets like a batch, so that the changelog shows the
+gap and no later process decides again.
 """
 
 from __future__ import annotations
@@ -12,17 +16,21 @@ from typing import TYPE_CHECKING
 from abers.exceptions import ConfigError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from abers_connectors.config.sections import OffsetGapPolicy
     from abers_connectors.runtime.application import Application
-    from abers_connectors.runtime.transport import Reader
+    from abers_connectors.runtime.task import StreamTask
+    from abers_connectors.runtime.transport import Reader, TopicPartition
 
 __all__ = [
+    "offset_after_gap",
     "partition_count",
     "partition_counts",
     "require_copartitioned",
     "require_partitions",
     "require_same_partitions",
+    "skip_gap",
 ]
 
 _EQUAL = "the inputs and the changelog must have equally many partitions"
@@ -44,7 +52,7 @@ def partition_count(reader: Reader, application: Application) -> int:
 def require_copartitioned(
     application: Application, counts: Mapping[str, int], expected: int
 ) -> None:
-    """Raise a StateError if labels are looked up by ids, and an input has not so many partitions.
+    """Raise a StateError if inputs that are joined by ids do not have `expected` partitions.
 
     Inputs that are not in `counts` are not known.
     """
@@ -53,8 +61,8 @@ def require_copartitioned(
         found = ", ".join(f"{topic} has {count}" for topic, count in known.items())
         before = f", and there were {expected}" if len({*known.values()}) == 1 else ""
         msg = (
-            "the inputs must have equally many partitions, and always as many, so that a label is "
-            f"in the partition of its observation: {found} partitions{before}. "
+            "the inputs must have equally many partitions, and keep their number, so that a label "
+            f"is in the partition of its observation: {found} partitions{before}. "
             "Nothing is routed any more. Let the labels name their model "
             "(input.label_fields.model), or start a new application (kafka.application_id) on "
             "other inputs"
@@ -73,7 +81,7 @@ def require_same_partitions(reader: Reader, application: Application, expected: 
 
 
 def partition_counts(reader: Reader, topics: Iterable[str]) -> dict[str, int]:
-    """Return the number of partitions of topics; all must exist."""
+    """Return the number of partitions of topics; raises a ConfigError if one does not exist."""
     counts = {topic: reader.partition_count(topic) for topic in topics}
     if missing := [topic for topic, count in counts.items() if not count]:
         why = "or permission DESCRIBE on it is missing"
@@ -84,7 +92,7 @@ def partition_counts(reader: Reader, topics: Iterable[str]) -> dict[str, int]:
 
 
 def require_partitions(application: Application, counts: Mapping[str, int], expected: int) -> None:
-    """Raise a StateError if the inputs or the changelog do not have so many partitions."""
+    """Raise a StateError if inputs or changelog do not have `expected` partitions."""
     if {*counts.values()} <= {expected}:
         return
     found = ", ".join(f"{topic} has {count}" for topic, count in counts.items())
@@ -100,3 +108,56 @@ def require_partitions(application: Application, counts: Mapping[str, int], expe
     else:
         msg = f"the state of {application.id} is of {expected} partitions, and {found}. {_ADDED}"
     raise StateError(msg)
+
+
+def offset_after_gap(
+    reader: Reader,
+    policy: OffsetGapPolicy,
+    warn: Callable[[str], None],
+    partition: TopicPartition,
+    offset: int,
+) -> int:
+    """Return the offset from which to read a partition: the given one, if the topic has it.
+
+    The policy is `kafka.on_offset_out_of_range`; "stop" raises a StateError. `warn` is called with
+    a sentence about a gap that is skipped.
+    """
+    start, end = reader.offset_range(partition)
+    if start <= offset <= end:
+        return offset
+    gap = (
+        f"{partition.at(offset)} is next, but the topic has only @{start} to @{end}: records "
+        "were deleted before they were read, or it is another topic"
+    )
+    if policy == "stop":
+        msg = (
+            f'{gap}; set kafka.on_offset_out_of_range = "earliest" or "latest" to continue '
+            "without them"
+        )
+        raise StateError(msg)
+    found = reader.last_stable_offset(partition) if policy == "latest" else start
+    warn(f"{gap}; continuing at @{found}, as kafka.on_offset_out_of_range says")
+    return found
+
+
+def skip_gap(
+    application: Application,
+    reader: Reader,
+    policy: OffsetGapPolicy,
+    warn: Callable[[str], None],
+    task: StreamTask,
+) -> bool:
+    """Move a task past gaps of its inputs; return whether it moved and must be committed.
+
+    The parameters are those of `offset_after_gap`.
+    """
+    checkpoint = task.checkpoint
+    next_offsets = [*checkpoint.next_offsets]
+    for which, partition in enumerate(application.input_partitions(checkpoint.partition)):
+        offset = next_offsets[which]
+        next_offsets[which] = offset_after_gap(reader, policy, warn, partition, offset)
+    moved = (next_offsets[0], next_offsets[1])
+    if moved == checkpoint.next_offsets:
+        return False
+    task.seek(moved)
+    return True

@@ -1,8 +1,8 @@
 """Reprocessing of topics: of the inputs, or of the changelog.
 
-Each partition has a processor of its own, as in the service. The inputs are processed anew, in the
-order of their timestamps, and records on which abers fails are rejected as there. The changelog is
-applied as it was written, so its outputs are the same byte for byte.
+As in the service, each partition has a processor of its own, and records on which abers fails are
+rejected. The inputs are processed anew, in the order of their timestamps. The changelog is applied
+as it was written, so its outputs are the same byte for byte.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abers.exceptions import StateError
 from abers.stream import Processor
-from abers_connectors.runtime.changelog import Assembler
-from abers_connectors.runtime.checkpoint import NO_OFFSET, RecordCounts
+from abers_connectors.runtime.application import NO_OFFSET, RecordCounts
+from abers_connectors.runtime.batches import NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.deserializer import DecodedBatch, Deserializer
-from abers_connectors.runtime.poison import NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.snapshots import SnapshotStore
-from abers_connectors.runtime.task import StreamTask
+from abers_connectors.runtime.task import Assembler, StreamTask
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class History(Protocol):
 
 
 class TaskOutputs(NamedTuple):
-    """Outputs of a task for some records; the records are unknown if a changelog has the batch."""
+    """Outputs of a task for some records; the records are unknown if they are in a changelog."""
 
     partition: int
     outputs: Outputs | None
@@ -119,7 +118,7 @@ class InputReprocessor(Reprocessor):
     """Processes the inputs anew; `due` yields slices of timestamps when they are due.
 
     If abers fails on a batch, all is processed anew up to there. From then on the state before each
-    batch is kept: it is halved where abers fails on it, and a record that fails alone twice is a
+    batch is kept: a batch on which abers fails is halved, and a record that fails alone twice is a
     dead letter.
     """
 

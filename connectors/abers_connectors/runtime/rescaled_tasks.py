@@ -1,4 +1,8 @@
-"""The states of tasks by other slots: each is split by model, and the parts are joined anew.
+"""The states of tasks in another number of partitions: split by model, and joined anew.
+
+`SavedTasks` reads the state of a stopped task, as bytes by model that are moved and not loaded. If
+the changelog ends where the newest snapshot was made, the bytes of the snapshot are the state.
+Otherwise the task is restored, as a service restores it.
 
 A partition owns a range of slots, before and after. So an old state goes to the few new partitions
 that its range meets, and a new one is complete when the last old one that it meets was read.
@@ -14,16 +18,86 @@ import msgspec
 
 from abers.exceptions import StateError
 from abers.stream.repartition import event_counts, join, require_few, split
-from abers_connectors.runtime.checkpoint import RecordCounts
+from abers.stream.snapshot import Snapshot, read, require_settings
+from abers.version import __version__
+from abers_connectors.runtime.application import Checkpoint, RecordCounts, snapshot_scope
 from abers_connectors.runtime.slots import owners_of, partition_of, slots_of
+from abers_connectors.runtime.snapshots import SnapshotStore
+from abers_connectors.runtime.transport import OffsetRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from abers.stream.snapshot import Snapshot
-    from abers_connectors.runtime.saved_task import SavedTask
+    from abers_connectors.runtime.application import Application
+    from abers_connectors.runtime.restore import Restorer
+    from abers_connectors.runtime.transport import Reader
 
-__all__ = ["RescaledTask", "rescaled"]
+__all__ = ["RescaledTask", "SavedTask", "SavedTasks", "rescaled"]
+
+
+class SavedTask(NamedTuple):
+    """The checkpoint of a task, and its state."""
+
+    checkpoint: Checkpoint
+    state: Snapshot
+
+
+class SavedTasks:
+    """Reads the states of the tasks of an application that has stopped."""
+
+    def __init__(
+        self,
+        application: Application,
+        reader: Reader,
+        snapshots: SnapshotStore,
+        restorer: Restorer,
+    ) -> None:
+        self._application, self._reader = application, reader
+        self._snapshots, self._restorer = snapshots, restorer
+
+    def read(self, partition: int) -> SavedTask:
+        """Return the state of a partition at its committed offsets.
+
+        Raises what `Restorer.restore` raises.
+        """
+        if (found := self._stored(partition)) is not None:
+            self._restorer.require_current(found.checkpoint)
+            return found
+        return self._restored(partition)
+
+    def _stored(self, partition: int) -> SavedTask | None:
+        """Return the newest snapshot, if nothing follows it and nothing has to be loaded."""
+        for name, blob in self._snapshots.newest(partition):
+            try:
+                found = self._decoded(blob, partition, SnapshotStore.offset(name))
+            except StateError:  # which the restore explains
+                return None
+            latest = found.state.version == __version__
+            return found if latest and self._is_last(found.checkpoint) else None
+        return None
+
+    def _is_last(self, checkpoint: Checkpoint) -> bool:
+        """Return whether the changelog has no record behind a checkpoint."""
+        log = self._application.changelog_partition(checkpoint.partition)
+        start, end = self._reader.offset_range(log)
+        if not start <= checkpoint.changelog_offset <= end:
+            return False
+        follow = OffsetRange(checkpoint.changelog_offset, end)
+        return not any(map(len, self._reader.read(log, *follow)))
+
+    def _restored(self, partition: int) -> SavedTask:
+        task = self._restorer.restore(partition, None).task
+        blob = b"".join(self._application.snapshot(task.processor, task.checkpoint))
+        return self._decoded(blob, partition, task.checkpoint.changelog_offset)
+
+    def _decoded(self, blob: bytes, partition: int, changelog_offset: int) -> SavedTask:
+        identity = (self._application.state_id, partition, changelog_offset)
+        state = read(blob, self._application.key, snapshot_scope(*identity))
+        require_settings(state.settings, self._application.settings)
+        checkpoint = Checkpoint.from_position(state.position).require(*identity)
+        # Limits may have changed since; the states of all tasks have those of today.
+        current = msgspec.structs.replace(state, settings=self._application.settings)
+        return SavedTask(checkpoint, current)
 
 
 class RescaledTask(NamedTuple):
@@ -73,7 +147,7 @@ def rescaled(
 
 
 def _divided(one: SavedTask, met: range, after: int, inputs: int) -> Iterator[RescaledTask]:
-    """Yield what some of the new partitions get of an old state."""
+    """Yield the parts of an old state that new partitions get."""
 
     def owner(model: str) -> int:
         number = partition_of(model, after)
@@ -89,9 +163,9 @@ def _divided(one: SavedTask, met: range, after: int, inputs: int) -> Iterator[Re
 def _counts(
     whole: RecordCounts, events: Sequence[tuple[int, int]], inputs: int
 ) -> list[RecordCounts]:
-    """Return the records of each part, of so many observations and labels.
+    """Return the records of each part; `events` has its observations and labels.
 
-    Those that are no events are of the first part, as is all that has ended.
+    Records that are no events count in the first part, as do all that have ended.
     """
     others = [one if inputs > 1 else (sum(one), 0) for one in events[1:]]
     moved = [sum(column) for column in zip((0, 0), *others, strict=True)]
@@ -117,7 +191,7 @@ def _joined(parts: Sequence[RescaledTask], after: int) -> RescaledTask:
 def _misplaced(model: str, partition: int) -> StateError:
     msg = (
         f"model {model} is in the state of partition {partition}, which does not own its slot: "
-        "another program has written to the topic of routers. Forget it by `abers state reset "
+        "another program has written to the routed topic. Forget it by `abers state reset "
         f"CONFIG --partition {partition} --model MODEL --accept-data-loss`, then repeat"
     )
     return StateError(msg)

@@ -1,32 +1,153 @@
-"""Restore of a task to its committed offsets.
+"""Restore of a task to its committed offsets, or to its first state.
+
+A task starts empty, or from the snapshots of a replay. Where it starts is decided once. The first
+batch of its changelog records that, and from then on the changelog decides.
 
 The committed state is read first: the offsets, then the end of the changelog, open transactions
 included. Only then is the state restored, from the newest usable snapshot and the changelog after
 it. If state and offsets disagree, nothing is processed.
+
+`PartitionStatus` says what a restore of a partition would start from. Reading the status changes
+nothing, and damage is part of it rather than an error.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from abers.exceptions import BrokerError, SettingsError, StateError
+import msgspec
+
+from abers.exceptions import BrokerError, ConfigError, SettingsError, StateError
 from abers.serialization import is_keyed
-from abers_connectors.runtime.changelog import Assembler, last_changelog_record
+from abers_connectors.runtime.application import NO_OFFSET, Checkpoint, initial_state_scope
 from abers_connectors.runtime.partition_count import require_partitions
 from abers_connectors.runtime.snapshots import SnapshotStore
-from abers_connectors.runtime.task import StreamTask
+from abers_connectors.runtime.task import Assembler, StreamTask, last_changelog_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from abers_connectors.runtime.application import Application
-    from abers_connectors.runtime.changelog import ChangelogRecord
-    from abers_connectors.runtime.checkpoint import Checkpoint
+    from abers_connectors.runtime.snapshots import StoredSnapshot
+    from abers_connectors.runtime.task import ChangelogRecord
     from abers_connectors.runtime.transport import OffsetRange, Reader, Record, TopicPartition
 
-__all__ = ["CheckedSnapshot", "RestoredTask", "Restorer"]
+__all__ = ["InitialState", "PartitionStatus", "RestoredTask", "Restorer", "starting_offset"]
+
+
+class InitialState:
+    """Creates tasks that have no state yet.
+
+    They start at the earliest or latest offsets or at a time in milliseconds, or continue from
+    `initial`: snapshots that a replay saved, perhaps with another application id.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        reader: Reader,
+        start: Literal["earliest", "latest"] | int,
+        initial: SnapshotStore | None = None,
+    ) -> None:
+        self._application, self._reader = application, reader
+        self._start, self._initial = start, initial
+
+    def create(self, partition: int) -> StreamTask:
+        """Create the task of a partition at its starting offsets.
+
+        Raises a StateError if the initial state lacks this partition, and a BrokerError if it
+        cannot be read.
+        """
+        if self._initial is not None:
+            count = self._reader.partition_count(self._application.inputs[0])
+            return self._from_initial(partition, count, self._initial)
+        inputs = self._application.input_partitions(partition)
+        offsets = [starting_offset(self._reader, self._start, one) for one in inputs]
+        first, second = [*offsets, NO_OFFSET][:2]
+        return StreamTask.empty(self._application, partition, (first, second))
+
+    def check(self, snapshots: SnapshotStore | None, partitions: int) -> None:
+        """Raise what `save` would raise, and save nothing; topics need not exist yet."""
+        for _ in self._first_tasks(snapshots, partitions):
+            pass
+
+    def save(self, snapshots: SnapshotStore | None, partitions: int) -> None:
+        """Save the initial state, if there is one, as the first snapshot of each task.
+
+        Raises a ConfigError without a store of snapshots, a StateError if there is state already or
+        the initial state lacks a partition, and an OSError if it cannot be saved.
+        """
+        for store, task in self._first_tasks(snapshots, partitions):
+            blob = self._application.snapshot(task.processor, task.checkpoint)
+            store.save(task.checkpoint.partition, task.checkpoint.changelog_offset, blob)
+
+    def _first_tasks(
+        self, snapshots: SnapshotStore | None, partitions: int
+    ) -> Iterator[tuple[SnapshotStore, StreamTask]]:
+        """Yield the task of each partition in the initial state, with the store to save it in."""
+        if self._initial is None:
+            return
+        if snapshots is None:
+            why = "the initial state is saved there, and the changelog continues from it"
+            raise ConfigError([f"state.path: name the folder or URL of the snapshots; {why}"])
+        count = self._reader.partition_count(self._application.changelog)
+        logs = map(self._application.changelog_partition, range(min(count, partitions)))
+        for log in logs:
+            if self._reader.offset_range(log).end:
+                msg = (
+                    f"{log} has state of {self._application.id} already, and an initial state is "
+                    "for an application that has none; leave out --initial-state, or take another "
+                    "kafka.application_id"
+                )
+                raise StateError(msg)
+        for partition in range(partitions):
+            yield snapshots, self._from_initial(partition, partitions, self._initial)
+
+    def _from_initial(self, partition: int, count: int, initial: SnapshotStore) -> StreamTask:
+        """Return the task of one of `count` partitions from the initial state."""
+        app, unread = self._application, list[str]()
+        for name, blob in initial.newest(partition, failed=unread.append):
+            if SnapshotStore.offset(name):
+                msg = (
+                    f"{name} is a snapshot of a service; an initial state is what `abers replay "
+                    "--save-state` saved"
+                )
+                raise StateError(msg)
+            processor = app.restore_processor(blob, initial_state_scope(initial.app, partition))
+            found = Checkpoint.from_position(processor.position)
+            found = found.require(initial.app, partition, 0)
+            if found.partitions not in {0, count}:
+                msg = (
+                    f"the initial state is of {found.partitions} partitions, and {app.inputs[0]} "
+                    f"has {count}; replay topics with as many"
+                )
+                raise StateError(msg)
+            checkpoint = msgspec.structs.replace(found, application_id=app.state_id, batch=0)
+            return StreamTask(processor, checkpoint)
+        if unread:
+            msg = f"the initial state: {unread[0]}; check that it can be read, and start again"
+            raise BrokerError(msg)
+        msg = (
+            f"the initial state has no snapshot of partition {partition}; replay all partitions "
+            "into it"
+        )
+        raise StateError(msg)
+
+
+def starting_offset(
+    reader: Reader, start: Literal["earliest", "latest"] | int, partition: TopicPartition
+) -> int:
+    """Return the offset at which a new application begins, by `kafka.starting_offset`."""
+    if start == "earliest":
+        return reader.offset_range(partition).start
+    if start != "latest":
+        found = reader.offset_for_time(partition, start)
+        if found is not None:
+            return found
+    return reader.last_stable_offset(partition)
+
 
 _TICK = 0.01  # seconds
 
@@ -46,7 +167,7 @@ class RestoredTask(NamedTuple):
 
 
 class CheckedSnapshot(NamedTuple):
-    """A snapshot after a check: the task that it holds, or why it cannot be used."""
+    """A snapshot after a check: its task, or why it cannot be used."""
 
     name: str
     task: StreamTask | None
@@ -156,7 +277,7 @@ class Restorer:
         return RestoredTask(self._create(partition), uncommitted=True)
 
     def _known_partitions(self, number: int) -> int:
-        """Return how many partitions the state of a partition says there are; 0 if it has none."""
+        """Return the number of partitions in the state of a partition; 0 without state."""
         log = self._application.changelog_partition(number)
         offsets = self._reader.offset_range(log)
         if offsets.end == 0:
@@ -320,14 +441,14 @@ def _lost(
     found = ", ".join("none" if one is None else f"@{one}" for one in committed)
     msg = (
         f"no snapshot can be used, and {log} has @{offsets.start} to @{offsets.end}, not all since "
-        f"@0; committed are {found}. Put back a snapshot, or {_rebuild(application)}, or "
+        f"@0; the group has committed {found}. Put back a snapshot, or {_rebuild(application)}, or "
         "start with an empty state by `abers state reset CONFIG --accept-data-loss`"
     )
     return StateError(msg)
 
 
 def _rebuild(application: Application) -> str:
-    """Return what to do where a state is lost: routed records are in no input in their order."""
+    """Return what to do after a loss of state: no input has routed records in their order."""
     if application.sources:
         return "start another application (kafka.application_id), which learns from the inputs"
     return "rebuild the state by `abers state rebuild CONFIG --from-inputs`"
@@ -338,4 +459,65 @@ class _GapError(StateError):
 
 
 class _OperatorError(StateError):
-    """A snapshot is of other settings, or of a key that is missing; it may be intact."""
+    """An operator must act: other settings, a missing key, another topic. The state may be fine."""
+
+
+class SnapshotStatus(msgspec.Struct, frozen=True):
+    """A snapshot, and why it cannot be used; None if it can."""
+
+    name: str
+    offset: int
+    size: int
+    unfit: str | None
+
+
+class PartitionStatus(msgspec.Struct, frozen=True):
+    """Offsets, changelog and snapshots of a partition, and what a restore would start from."""
+
+    partition: int
+    committed: dict[str, int | None]
+    changelog: str
+    start: int
+    end: int
+    snapshots: list[SnapshotStatus]
+    unread: list[str]
+    restore: str
+
+    @classmethod
+    def of(  # noqa: PLR0913, PLR0917 - all that belongs to a partition
+        cls,
+        partition: int,
+        committed: dict[str, int | None],
+        changelog: tuple[str, OffsetRange],
+        stored: Iterable[StoredSnapshot],
+        checked: Iterable[CheckedSnapshot],
+        unread: list[str],
+    ) -> PartitionStatus:
+        """Put the status together.
+
+        `committed` are the offsets of the input partitions, and `changelog` is the name of that
+        partition with its offsets. `stored` are all snapshots, `checked` those of this partition.
+        `unread` has a sentence for everything that could not be read; iterating `checked` may add
+        to it.
+        """
+        log, offsets = changelog
+        unfit = {one.name: None if one.error is None else str(one.error) for one in checked}
+        snapshots = [
+            SnapshotStatus(one.name, one.offset, one.size, unfit.get(one.name, "it cannot be read"))
+            for one in stored
+            if one.partition == partition
+        ]
+        good = next((one for one in snapshots if one.unfit is None), None)
+        if good is not None:
+            restore = f"snapshot {good.name} and the changelog from @{good.offset} on"
+        elif offsets.end == 0 and {*committed.values()} == {None}:
+            restore = (
+                "nothing: there is no state yet, and it begins where kafka.starting_offset says"
+            )
+        elif offsets.start == 0 < offsets.end:
+            restore = "the changelog from its beginning"
+        elif unread:
+            restore = "nothing while the snapshots cannot be read: the changelog lost its beginning"
+        else:
+            restore = "nothing: no snapshot can be used, and the changelog lost its beginning"
+        return cls(partition, committed, log, *offsets, snapshots, unread, restore)

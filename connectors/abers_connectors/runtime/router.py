@@ -2,7 +2,16 @@
 
 It reads the inputs in a group of its own, merges its partitions by timestamp, and commits records
 and input offsets in one transaction. All state follows from the records before these offsets. After
-an aborted transaction or a rebalance it reads again from what is committed.
+an aborted transaction or a rebalance it reads again from the committed offsets.
+
+`RouterAlignment` keeps the routers of an application together in a backlog. Each router merges only
+its own partitions by timestamp, so where many records wait, some would run ahead of others. So each
+commits with its offsets the timestamp that it has reached, and reads those of all others. It does
+not go ahead of the slowest by more than the span of a batch.
+
+`RouterStart` finds where a router begins to read. `kafka.starting_offset` is for a group that never
+committed: one member commits where all partitions begin, and the others wait for it. After that, a
+partition without an offset is a new partition, and is read from its beginning.
 """
 
 from __future__ import annotations
@@ -10,34 +19,40 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from abers_connectors.runtime.batch_buffer import BatchBuffer
-from abers_connectors.runtime.commit_note import CommitNote
-from abers_connectors.runtime.group_watch import GroupWatch
+from abers.exceptions import StateError
+from abers_connectors.runtime.application import (
+    ORIGIN,
+    Beginning,
+    CommitNote,
+    RoutedOrigin,
+    encoded_origins,
+)
+from abers_connectors.runtime.batches import BatchBuffer, GroupWatch
 from abers_connectors.runtime.model_routes import UNREAD, Routes
-from abers_connectors.runtime.routed_record import ORIGIN, Beginning, RoutedOrigin, encoded_origins
-from abers_connectors.runtime.router_alignment import RouterAlignment
+from abers_connectors.runtime.partition_count import offset_after_gap, require_copartitioned
+from abers_connectors.runtime.restore import starting_offset
 from abers_connectors.runtime.status import ROUTER
 from abers_connectors.runtime.transport import (
     LARGEST,
     BadHeaders,
+    CommittedOffset,
     TopicPartition,
     TransactionError,
     sizes_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from abers_connectors.config.sections import OffsetGapPolicy
     from abers_connectors.runtime.application import Application
-    from abers_connectors.runtime.batch_buffer import BatchLimits
+    from abers_connectors.runtime.batches import BatchLimits, MergedRecords
     from abers_connectors.runtime.model_routes import Routing
-    from abers_connectors.runtime.router_start import RouterStart
     from abers_connectors.runtime.status import Status
-    from abers_connectors.runtime.timestamp_merge import MergedRecords
     from abers_connectors.runtime.transport import (
         Consumer,
         GroupMembership,
@@ -47,7 +62,181 @@ if TYPE_CHECKING:
         Record,
     )
 
-__all__ = ["Router"]
+__all__ = ["Router", "RouterAlignment", "RouterStart"]
+
+_ASK_INTERVAL = 0.1  # seconds between two requests
+
+
+class _Reached(NamedTuple):
+    """What was committed of a partition of another router."""
+
+    committed: CommittedOffset | None
+    since: float  # when it was first seen, by the clock
+
+
+class RouterAlignment:
+    """How far a router may go, by what the others have committed.
+
+    Parameters
+    ----------
+    reader
+        Reader of the offsets of the routers' group.
+    patience
+        Seconds without progress after which the router no longer waits for a partition.
+    clock
+        Monotonic clock.
+    """
+
+    def __init__(self, reader: Reader, patience: float, clock: Callable[[], float]) -> None:
+        self._reader, self._patience, self._clock = reader, patience, clock
+        self._others: list[TopicPartition] = []
+        self._known: dict[TopicPartition, _Reached] = {}
+        self._looked, self._reached = -math.inf, math.inf
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other router has a partition."""
+        return not self._others
+
+    def begin(self, inputs: Collection[TopicPartition], mine: Collection[TopicPartition]) -> None:
+        """Take a new assignment: all partitions of the inputs, and those of this router."""
+        self._others = [one for one in inputs if one not in mine]
+        self._known = {one: self._known[one] for one in self._others if one in self._known}
+        self._looked = -math.inf
+
+    def reached(self) -> float:
+        """Return the timestamp that the slowest other router has reached.
+
+        It is infinite if no other has records to read, and minus infinity if another has not yet
+        committed how far it is.
+        """
+        now = self._clock()
+        if self._others and now - self._looked >= _ASK_INTERVAL:
+            self._looked = now
+            committed = self._reader.all_committed(self._others, stable=False)
+            ends = self._reader.last_stable_offsets(self._others)
+            self._note(committed, now)
+            self._reached = min(
+                (_time_of(found) for found in self._binding(ends, now)), default=math.inf
+            )
+        return self._reached if self._others else math.inf
+
+    def _note(self, committed: Mapping[TopicPartition, CommittedOffset], now: float) -> None:
+        for one in self._others:
+            found = committed.get(one)
+            if one not in self._known or self._known[one].committed != found:
+                self._known[one] = _Reached(found, now)
+
+    def _binding(
+        self, ends: Mapping[TopicPartition, int], now: float
+    ) -> list[CommittedOffset | None]:
+        """Return what is committed of the partitions that are behind and make progress."""
+        return [
+            found.committed
+            for one, found in self._known.items()
+            if ends[one] > (0 if found.committed is None else found.committed.offset)
+            and now - found.since <= self._patience
+        ]
+
+
+def _time_of(committed: CommittedOffset | None) -> float:
+    """Return the timestamp that was committed with an offset."""
+    reached = None if committed is None else CommitNote.decoded(committed.note).reached
+    return -math.inf if reached is None else reached
+
+
+class RouterStart:
+    """Finds the offsets of the inputs that a router reads.
+
+    `reader` is of the group of the routers. `start` and `policy` are `kafka.starting_offset` and
+    `kafka.on_offset_out_of_range`. `warn` is called with a sentence about a gap that is skipped.
+    `require_generation` raises if the routed topic is not that of the generation in use.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is independent
+        self,
+        application: Application,
+        reader: Reader,
+        producer: Producer,
+        *,
+        start: Literal["earliest", "latest"] | int,
+        policy: OffsetGapPolicy,
+        warn: Callable[[str], None],
+        require_generation: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._application, self._reader, self._producer = application, reader, producer
+        self._start, self._policy, self._warn = start, policy, warn
+        self._require_generation = require_generation
+        self.inputs: Sequence[TopicPartition] = ()
+        """All partitions of the inputs, when offsets were last found."""
+
+    def offsets(self, membership: GroupMembership) -> dict[TopicPartition, CommittedOffset] | None:
+        """Return the next offset of each partition that is assigned; None while it is unknown.
+
+        Raises a StateError if records are lost, or the offsets of the group are.
+        """
+        self._require_generation()
+        inputs = [
+            TopicPartition(topic, number)
+            for topic in self._application.sources
+            for number in range(self._reader.partition_count(topic))
+        ]
+        self.inputs = inputs
+        if not membership.assigned <= {*inputs}:  # a partition was added a moment ago
+            return None
+        committed = self._reader.all_committed(inputs)
+        self._require_copartitioned(inputs, committed)
+        if not committed:
+            if not self._may_begin(inputs[0], membership):
+                return None
+            self._require_nothing_routed()
+            first = {one: starting_offset(self._reader, self._start, one) for one in inputs}
+            self._producer.begin()
+            self._producer.commit(first, membership.group_metadata)
+            committed = {one: CommittedOffset(offset) for one, offset in first.items()}
+        return {one: self._next(one, committed.get(one)) for one in membership.assigned}
+
+    @staticmethod
+    def _may_begin(first: TopicPartition, membership: GroupMembership) -> bool:
+        """Return whether this member commits the first offsets: the one that has a partition."""
+        return first in membership.assigned and membership.group_metadata is not None
+
+    def _require_copartitioned(
+        self, inputs: Sequence[TopicPartition], committed: Collection[TopicPartition]
+    ) -> None:
+        """Raise a StateError if labels are looked up by ids, which lie in other partitions now."""
+        counts = Counter(one.topic for one in inputs)
+        before = Counter(one.topic for one in committed) or counts
+        first = self._application.sources[0]
+        require_copartitioned(self._application, counts, before[first])
+
+    def _next(
+        self, partition: TopicPartition, committed: CommittedOffset | None
+    ) -> CommittedOffset:
+        if committed is None:
+            return CommittedOffset(self._reader.offset_range(partition).start)
+        offset = offset_after_gap(
+            self._reader, self._policy, self._warn, partition, committed.offset
+        )
+        return committed._replace(offset=offset)
+
+    def _require_nothing_routed(self) -> None:
+        """Raise a StateError if the group has no offsets and yet records were routed."""
+        (topic,) = self._application.inputs
+        for number in range(self._reader.partition_count(topic)):
+            one = TopicPartition(topic, number)
+            start, end = self._reader.offset_range(one)
+            # Ends of transactions are no records.
+            if start or any(self._reader.read(one, start, end)):
+                group = self._application.router_group
+                msg = (
+                    f"{one} has records before @{end}, and the group {group} has no committed "
+                    "offsets any more, so records would be routed twice; set its offsets behind "
+                    "the last routed records by kafka-consumer-groups.sh --reset-offsets, or start "
+                    "a new application (kafka.application_id)"
+                )
+                raise StateError(msg)
+
 
 _log = logging.getLogger(__name__)
 
@@ -56,16 +245,16 @@ _POLLED_BATCHES = 4  # batches of records that one poll may return
 _MERGED = 0  # the number of the only sequence of records in the buffer
 _INTERVAL = 1.0  # seconds between two updates of the lags
 _LIVE = 1.0  # seconds after a record in which the next is waited for closely
-_CLOSE, _IDLE = 0.005, 0.05  # seconds that a stage may wait; kafka-python reads nothing in none
+_CLOSE, _IDLE = 0.005, 0.05  # seconds that a stage may wait; kafka-python reads nothing in 0 s
 
 
 class Router:
     """One process of an application that routes.
 
     `start` finds where to read. The router fails if it is outside its group for more than
-    `stall_timeout` seconds. In a backlog it waits for other routers that are behind, but not for
-    one without progress for `patience` seconds. Of a record with more than `largest` bytes only the
-    beginning is routed.
+    `stall_timeout` seconds. In a backlog it waits for other routers that are behind, but not for a
+    router without progress for `patience` seconds. It routes only the beginning of a record with
+    more than `largest` bytes.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -129,7 +318,7 @@ class Router:
         return min(_CLOSE if live else _IDLE, self._buffer.poll_timeout(joined=self._group.joined))
 
     def turn(self, seconds: float = _IDLE) -> None:
-        """Poll once for so many seconds at most, and route and commit a batch if one is due."""
+        """Poll once, for at most `seconds`, and route and commit a batch if one is due."""
         timeout = min(seconds, self._buffer.poll_timeout(joined=self._group.joined))
         timeout = timeout if self._beginning is None else min(timeout, _CLOSE)
         polled = self._consumer.poll(timeout, self._max_records)
@@ -176,13 +365,13 @@ class Router:
             self._publish(metadata)
 
     def _farthest(self) -> float:
-        """Return the timestamp up to which records may be routed: in a backlog not all."""
+        """Return the timestamp up to which records may be routed; infinity outside a backlog."""
         if self._alignment.alone or not self._is_behind():
             return math.inf
         return self._alignment.reached() + self._span
 
     def _is_behind(self) -> bool:
-        """Return whether more records wait than a batch holds, as far as is known."""
+        """Return whether more records wait than fit in a batch, as far as is known."""
         waiting = self._buffer.queued()
         for one in self._inputs:
             lag = self._consumer.fetch_position(one).lag
@@ -206,7 +395,7 @@ class Router:
         self._routing.committed(offsets)
 
     def _positions(self) -> dict[TopicPartition, int]:
-        """Return the ends of inputs that were read, behind the marks of transactions there."""
+        """Return the ends of inputs that were read, after the marks of transactions there."""
         found = {one: self._consumer.fetch_position(one) for one in self._inputs}
         return {
             one: at.position
@@ -243,7 +432,7 @@ class Router:
         self._beginning = self._routing.begin(committed)
 
     def _begun(self) -> bool:
-        """Return whether the routing has begun, or let it go on with that."""
+        """Let the routing begin for a moment, unless it has; return whether it has begun."""
         if self._beginning is None:
             return True
         until = self._clock() + _IDLE
@@ -302,7 +491,7 @@ class Router:
 
 
 def _cut(routes: Routes, sizes: Sequence[int], largest: int) -> Routes:
-    """Return records with the beginning of each that is too large, which is unread then."""
+    """Return records with only the beginning of those that are too large, which are unread."""
     rows = [row for row, size in enumerate(sizes) if size > largest]
     records, partitions = [*routes.records], [*routes.partitions]
     for row in rows:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
-from abers_connectors.runtime.poison import INTERNAL_ERROR
-from abers_connectors.schemas.output_encoder import as_json
+from abers.stream.outputs import TIMED_OUT, DeadLetterRecord
+from abers_connectors.runtime.batches import INTERNAL_ERROR
+from abers_connectors.schemas.outputs import as_json
 from abers_connectors.sinks.alarm_record import AlarmRecord
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from abers.stream import DeadLetter, Outputs, Rows
     from abers_connectors.runtime.deserializer import DecodedBatch
     from abers_connectors.runtime.transport import Headers, Producer, Record, TopicPartition
-    from abers_connectors.schemas.output_encoder import Encoder
+    from abers_connectors.schemas.outputs import Encoder
 
 __all__ = ["ALERTS", "DEAD_LETTERS", "OutputRecords", "Serializer"]
 
@@ -58,7 +58,7 @@ class OutputRecords(NamedTuple):
         deque(map(producer.send, repeat(to), *columns), maxlen=0)
 
     def without(self, numbers: Collection[int]) -> OutputRecords:
-        """Return the records but for some, by number."""
+        """Return the records without some, by number."""
         kept = [number not in numbers for number in range(len(self.values))]
         return OutputRecords._make([*compress(column, kept)] for column in self)
 
@@ -104,10 +104,10 @@ class Serializer:
     def serialize(
         self, outputs: Outputs | None, decoded: DecodedBatch, records: Sequence[Record]
     ) -> dict[str, OutputRecords]:
-        """Serialize the outputs of a batch, by sink; they are None if it had no events.
+        """Serialize the outputs of a batch, by sink; `outputs` is None if it had no events.
 
         The records of each sink have the order of their causes. A dead letter replaces an output
-        that is too large, and comes before all others.
+        that is too large, and comes before all other dead letters.
         """
         found = self.nothing()
         dead: list[_DeadLetter] = []
@@ -127,7 +127,7 @@ class Serializer:
 
     @staticmethod
     def nothing() -> dict[str, OutputRecords]:
-        """Return no records for each sink, as of a batch that is not published."""
+        """Return no records for each sink, for a batch that is not published."""
         return dict.fromkeys(_SINKS, OutputRecords())
 
     def predictions(
@@ -212,7 +212,7 @@ class Serializer:
         """Return the parts of a record, without what does not fit."""
         cause = letter.cause
         key, kept = (None, ()) if letter.timed_out else (cause.key, cause.headers)
-        if letter.reason == INTERNAL_ERROR:  # they may be why
+        if letter.reason == INTERNAL_ERROR:  # headers may be the cause
             kept = ()
         own = _dead_letter_headers(letter)
         value, headers = _encode(_dead_value(letter)), (*kept, *own)

@@ -1,4 +1,4 @@
-"""Slots: ranges of a hash of the model that partitions own; they never change.
+"""Slots, which partitions own: a hash of the model gives each model a slot, which never changes.
 
 A partition owns a range of slots, so when partitions are doubled each range is cut in two.
 """
@@ -49,7 +49,7 @@ def slot_of(model: str) -> int:
 
 
 def slots_of(partition: int, partitions: int) -> range:
-    """Return the slots that a partition owns, one of so many.
+    """Return the slots that one of `partitions` partitions owns.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def slots_of(partition: int, partitions: int) -> range:
 
 
 def partition_of(model: str, partitions: int) -> int:
-    """Return the partition that owns the slot of a model, one of so many.
+    """Return which of `partitions` partitions owns the slot of a model.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def partition_of(model: str, partitions: int) -> int:
 
 
 def owners_of(slots: range, partitions: int) -> range:
-    """Return the partitions that own some of the slots, one of so many.
+    """Return which of `partitions` partitions own at least one of the slots.
 
     Examples
     --------

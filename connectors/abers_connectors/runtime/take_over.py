@@ -3,8 +3,8 @@
 The successor learns from the same records, but not beyond the offsets that the group of its
 predecessor has committed, and publishes nothing. Each record of its changelog says so. Once the
 predecessor has stopped for good, its offsets are final. The successor brings each task to exactly
-these offsets of both inputs, and publishes from there. So either of both publishes what follows
-from a record, and never both.
+these offsets of both inputs, and publishes from there. So exactly one application publishes what
+follows from a record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abers_connectors.runtime.application import Application
-    from abers_connectors.runtime.batch_buffer import BatchBuffer
+    from abers_connectors.runtime.batches import BatchBuffer
     from abers_connectors.runtime.status import Status
     from abers_connectors.runtime.task import StreamTask
     from abers_connectors.runtime.transport import TopicPartition
@@ -50,10 +50,10 @@ class Predecessor(Protocol):
         """Its application id."""
 
     def view(self, *, fresh: bool = False) -> PredecessorView:
-        """Return what is known of it; if it is to be `fresh`, wait for answers of the brokers."""
+        """Return what is known of it; with `fresh`, wait for new answers of the brokers."""
 
     def take_over(self, *, ready: bool) -> None:
-        """Make its offsets final while its group has no members, if this application is ready.
+        """Set whether to make its offsets final, once its group has no members.
 
         Returns at once; a later view shows the result.
         """
@@ -101,7 +101,7 @@ class TakeOver:
         buffer: BatchBuffer,
         publish: Callable[[StreamTask], None],
     ) -> None:
-        """Let tasks come as far as the predecessor has, and publish from its final offsets on.
+        """Let tasks follow the predecessor, and publish from its final offsets on.
 
         `publish` commits the position of a task, and lets it go on from there.
         """
@@ -127,7 +127,7 @@ class TakeOver:
     def _publish(
         self, task: StreamTask, offsets: list[int], publish: Callable[[StreamTask], None]
     ) -> None:
-        """Publish from now on; after the last record there may be markers of transactions."""
+        """Publish from now on; markers of transactions may follow the last record."""
         self._require_behind(task)
         first, second = [*offsets, *task.checkpoint.next_offsets[len(offsets) :]]
         task.seek((first, second))

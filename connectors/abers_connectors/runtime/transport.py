@@ -1,15 +1,26 @@
 """The Kafka client that the runtime needs: protocols, and the registry of implementations.
 
 The runtime uses nothing else of a client. A client is one module with a function `open_transport`,
-and one line in `TRANSPORTS`. Every call returns after the broker has answered; if a broker does not
-answer in time, the process ends.
+and one line in `TRANSPORTS`. A call that needs an answer of a broker returns after that answer; if
+a broker does not answer in time, the process ends.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
+from typing import (
+    TYPE_CHECKING,
+    NamedTuple,
+    NotRequired,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    cast,
+)
+
+import msgspec
 
 from abers.exceptions import BrokerError
 
@@ -17,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from abers_connectors.config.sections import KafkaSection
-    from abers_connectors.runtime.watchdog import Watchdog
+    from abers_connectors.process import Watchdog
 
 __all__ = [
     "LARGEST",
@@ -26,11 +37,14 @@ __all__ = [
     "BadHeaders",
     "CommittedOffset",
     "Consumer",
+    "ConsumerOptions",
     "FetchPosition",
+    "FetchedRecord",
     "GroupMembership",
     "Headers",
     "OffsetRange",
     "Producer",
+    "ProducerOptions",
     "Reader",
     "Record",
     "RefusedRecordError",
@@ -48,13 +62,13 @@ TRANSPORTS = {
 """The module of each client, by the client's name."""
 
 LARGEST = 1 << 20
-"""Bytes of a record that brokers and clients accept by default, at most."""
+"""Bytes of the largest record that brokers and clients accept by default."""
 
 Headers: TypeAlias = "Sequence[tuple[str, bytes | None]]"
 """Names and values of headers: a name may be empty, or come twice, and a value may be null."""
 
 NO_NOTES: Mapping[TopicPartition, str] = MappingProxyType({})
-"""What to commit with offsets by default: nothing."""
+"""The default texts to commit with offsets: an empty mapping."""
 
 _RECORD, _HEADER = 300, 150  # bytes of memory of the objects of a record, and of a header
 
@@ -128,14 +142,26 @@ class Record(Protocol):
         """Names and values of the headers; `BadHeaders` if the client cannot decode them."""
 
 
+class FetchedRecord(msgspec.Struct, gc=False):
+    """A `Record`, made of its parts."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
 class BadHeaders(tuple[tuple[str, bytes | None], ...]):
-    """The headers of a record with a name that is not UTF-8; they are lost, so it is empty."""
+    """The headers of a record with a name that is not UTF-8; empty, as the headers are lost."""
 
     __slots__ = ()
 
 
 def sizes_of(records: Iterable[Record]) -> list[int]:
-    """Return about how many bytes of memory each record takes: all limits are by this size."""
+    """Return about how many bytes of memory each record takes; limits of bytes use this size."""
     return [
         _RECORD
         + len(one.key or b"")
@@ -177,7 +203,7 @@ class FetchPosition(NamedTuple):
 
 
 class GroupMembership(NamedTuple):
-    """What a member of the consumer group owns."""
+    """The membership of a consumer in its group, and its partitions."""
 
     epoch: int  # grows with every change of the assignment
     assigned: frozenset[TopicPartition]
@@ -267,7 +293,7 @@ class Reader(Protocol):
         """Return the number of partitions of a topic; 0 if there is no topic."""
 
     def topic_ids(self, topics: Sequence[str]) -> tuple[str, ...]:
-        """Return the ids of topics, which those made anew do not share; "" where it is unknown."""
+        """Return the ids of topics, "" where unknown; a topic that is made anew gets another id."""
 
     def committed(self, partition: TopicPartition) -> int | None:
         """Return the offset that the group committed, once no transaction on it is open."""
@@ -275,7 +301,7 @@ class Reader(Protocol):
     def all_committed(
         self, partitions: Sequence[TopicPartition], *, stable: bool = True
     ) -> dict[TopicPartition, CommittedOffset]:
-        """Return what the group committed of partitions, by one request.
+        """Return the offsets that the group committed of partitions, by one request.
 
         With `stable` it waits until no transaction on them is open.
         """
@@ -292,7 +318,7 @@ class Reader(Protocol):
         """Return the `last_stable_offset` of each partition."""
 
     def offset_for_time(self, partition: TopicPartition, time: int) -> int | None:
-        """Return the first offset of a record of a time or later, or None."""
+        """Return the offset of the first record at or after a time, or None."""
 
     def read(self, partition: TopicPartition, start: int, end: int) -> Iterator[Sequence[Record]]:
         """Yield the committed records of a range of offsets, waiting for them.
@@ -304,51 +330,63 @@ class Reader(Protocol):
         """Close the client."""
 
 
+class ConsumerOptions(TypedDict):
+    """How a consumer is a member of its group.
+
+    Attributes
+    ----------
+    session_timeout
+        Seconds without a heartbeat after which another member takes over.
+    grows
+        Whether partitions may be added, which are found within some seconds, and the topics may
+        have different numbers of partitions; by default False.
+    """
+
+    session_timeout: float
+    grows: NotRequired[bool]
+
+
+class ProducerOptions(TypedDict):
+    """How a producer writes, and for which topics.
+
+    Attributes
+    ----------
+    topics, group
+        The topics that it writes, and the group of the offsets that it commits.
+    timeout
+        Seconds after which the broker aborts a transaction that is left open.
+    compression
+        Compression of the records; "none" for none.
+    largest
+        Bytes of the largest record; by default `LARGEST`.
+    """
+
+    topics: Sequence[str]
+    group: str
+    timeout: float
+    compression: str
+    largest: NotRequired[int]
+
+
 class Transport(Protocol):
     """A Kafka client, connected as the configuration says."""
 
     def reader(self, group: str) -> Reader:
         """Open a reader that knows the committed offsets of a group."""
 
-    def producer(  # noqa: PLR0913 - the identity of a producer
-        self,
-        transactional_id: str,
-        *,
-        topics: Sequence[str],
-        group: str,
-        timeout: float,
-        compression: str,
-        largest: int = LARGEST,
-    ) -> Producer:
-        """Open a producer, which fences any earlier producer of the same transactional id.
-
-        Parameters
-        ----------
-        transactional_id
-            Its identity.
-        topics, group
-            The topics that it writes, and the group of the offsets that it commits.
-        timeout
-            Seconds after which the broker aborts a transaction that is left open.
-        compression
-            Compression of the records; "none" for none.
-        largest
-            Bytes of the largest record.
-        """
+    def producer(self, transactional_id: str, **options: Unpack[ProducerOptions]) -> Producer:
+        """Open a producer, which fences earlier producers of its id; see `ProducerOptions`."""
 
     def consumer(
         self,
         topics: Sequence[str],
         group: str,
         instance: str,
-        *,
-        session_timeout: float,
-        grows: bool = False,
+        **options: Unpack[ConsumerOptions],
     ) -> Consumer:
         """Join a consumer group.
 
-        Raises a BrokerError if the brokers refuse a second member of this name. Open the producer
-        after this, as it fences.
+        Open the producer after this, as it fences.
 
         Parameters
         ----------
@@ -357,11 +395,13 @@ class Transport(Protocol):
             have them.
         group, instance
             Group, and the static name of this member.
-        session_timeout
-            Seconds without a heartbeat after which another member takes over.
-        grows
-            Whether partitions may be added, which are found within some seconds, and the topics
-            may have different numbers of them.
+        options
+            See `ConsumerOptions`.
+
+        Raises
+        ------
+        BrokerError
+            If the brokers refuse a second member of this name.
         """
 
 

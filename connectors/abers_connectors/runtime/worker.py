@@ -2,9 +2,9 @@
 
 The state in memory is valid only while commits succeed and the partitions stay assigned. After an
 aborted transaction the worker discards all tasks, and restores them from what is committed. It does
-the same after an unexpected error on a batch (see `poison`). After a
-rebalance it restores the tasks that are assigned then, one after the other; the restored tasks go
-on while the others are restored. It never retries a batch in memory.
+the same after an unexpected error on a batch (see `batches.PoisonSearch`). After a rebalance it
+restores the tasks that are assigned then, one after the other; the restored tasks go on while the
+others are restored. It never retries a batch in memory.
 """
 
 from __future__ import annotations
@@ -18,26 +18,23 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from abers.exceptions import DeadLettersError, StateError
-from abers_connectors.runtime import changelog
-from abers_connectors.runtime.batch_buffer import BatchBuffer
-from abers_connectors.runtime.group_watch import GroupWatch
-from abers_connectors.runtime.poison import PoisonSearch, SuspectedError
+from abers_connectors.runtime.batches import BatchBuffer, GroupWatch, PoisonSearch, SuspectedError
 from abers_connectors.runtime.serializer import DEAD_LETTERS
 from abers_connectors.runtime.status import TASKS
+from abers_connectors.runtime.task import encode
 from abers_connectors.runtime.transport import TopicPartition, TransactionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from abers_connectors.runtime.application import Application
-    from abers_connectors.runtime.batch_buffer import BatchLimits
+    from abers_connectors.runtime.batches import BatchLimits, MergedRecords
     from abers_connectors.runtime.deserializer import Deserializer
     from abers_connectors.runtime.restore import RestoredTask
     from abers_connectors.runtime.serializer import Serializer
     from abers_connectors.runtime.status import Status
     from abers_connectors.runtime.take_over import TakeOver
-    from abers_connectors.runtime.task import BatchResult, StreamTask
-    from abers_connectors.runtime.timestamp_merge import MergedRecords
+    from abers_connectors.runtime.task import BatchResult, ChangelogRecord, StreamTask
     from abers_connectors.runtime.transport import (
         Consumer,
         GroupMembership,
@@ -65,9 +62,9 @@ class Worker:
     dropped. The worker fails if it is outside the consumer group for more than `stall_timeout`
     seconds. `require_topics` is called when the assignment has changed, and raises if the topics
     have other partitions than at the start. `on_commit` is called for each task of a committed
-    batch, and `housekeeping` after each turn of the loop, except a turn that rebalances. Tasks that
-    follow another application do so by `take_over`. `alongside` is called before each poll, and
-    returns how many seconds that may take.
+    batch, and `housekeeping` after each turn of the loop, except a turn that rebalances.
+    `take_over` guides the tasks that follow another application. `alongside` is called before each
+    poll, and returns how many seconds the poll may take.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -312,12 +309,10 @@ class Worker:
                 records.send(self._producer, to)
         return self._send_changelog(task, result.changelog_record)
 
-    def _send_changelog(
-        self, task: StreamTask, record: changelog.ChangelogRecord
-    ) -> Callable[[], int]:
+    def _send_changelog(self, task: StreamTask, record: ChangelogRecord) -> Callable[[], int]:
         """Send a changelog record; the result returns its last part's offset after the commit."""
         to = self._application.changelog_partition(task.checkpoint.partition)
-        *before, last = changelog.encode(record)
+        *before, last = encode(record)
         for value in before:
             self._producer.send(to, None, value)
         return self._producer.send_tracked(to, last)

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from abers.stream.cells import BadRecordError
 from abers_connectors.extras import extra
-from abers_connectors.mapping.bad_record import checked
-from abers_connectors.mapping.json_columns import JsonColumns, columns_of
-from abers_connectors.schemas.schema_cache import SchemaCache, UnusableSchemaError
-from abers_connectors.schemas.wire_format import HEAD, schema_id
+from abers_connectors.mapping import JsonColumns, checked, columns_of
+from abers_connectors.schemas.registry import HEAD, SchemaCache, UnusableSchemaError, schema_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from abers.stream.cells import RawColumns
     from abers_connectors.config.sections import TopicFormat
-    from abers_connectors.mapping.json_columns import Record
-    from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
+    from abers_connectors.mapping import Record
+    from abers_connectors.schemas.registry import RegisteredSchema, SchemaRegistry
 
     Decoder: TypeAlias = Callable[[bytes], Record]
 
@@ -46,7 +44,7 @@ class RecordReader(Protocol):
     """Decodes the records of an input to raw columns."""
 
     def prepare(self, raws: Iterable[bytes]) -> None:
-        """Get what decoding needs from elsewhere, so that it waits for nobody then."""
+        """Fetch what decoding needs from elsewhere, so that decoding does not wait."""
 
     def columns(self, raws: Sequence[bytes]) -> RawColumns:
         """Return the fields of records by name.
@@ -114,7 +112,7 @@ def record_reader(
 ) -> RecordReader:
     """Return the reader of top-level fields in a format; all but "json" need a registry.
 
-    If the registry is away, records are bad, or, with `stop`, a BrokerError is raised.
+    If the registry does not answer, records are bad; with `stop`, the reader raises a BrokerError.
     """
     if name == "json" or registry is None:
         return _JsonRecords(reads)

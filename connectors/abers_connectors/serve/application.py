@@ -1,35 +1,157 @@
 """The ASGI application of `abers serve`: requests that change the state, and pages for all others.
 
-Bodies, rows and what waits are bounded. A request is answered when its events are on disk.
+Bodies, rows and waiting events are bounded. A request is answered once its events are on disk.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter
 from functools import lru_cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from abers.exceptions import DurabilityError
 from abers_connectors.http.middleware import HostCheck
-from abers_connectors.serve.batcher import Batcher, BusyError
-from abers_connectors.serve.clock import ServeClock
-from abers_connectors.serve.inference import infer_response, infer_rows
-from abers_connectors.serve.rows import BadRequestError, RowReader, response
+from abers_connectors.serve.rows import (
+    BadRequestError,
+    RowReader,
+    infer_response,
+    infer_rows,
+    response,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from concurrent.futures import Future
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from abers.stream import DurableProcessor
+    from abers.stream import DurableProcessor, Event
     from abers.stream.durable.answers import EventAnswer
     from abers_connectors.config.model import Config
+    from abers_connectors.http.credentials import ServeTokens
     from abers_connectors.serve.rows import RequestRows
-    from abers_connectors.serve.tokens import ServeTokens
 
-__all__ = ["ServeApplication"]
+    _Waiting = list[tuple[list[Event], asyncio.Future[list[EventAnswer]]]]
+
+__all__ = ["ServeApplication", "ServeClock"]
+
+_KEY = "clock"
+
+
+class ServeClock:
+    """Times that never go back, in milliseconds.
+
+    The clock of a machine may be set back. Rows would then be behind those before them, and rows
+    with times of their own too far ahead. So this clock stands still meanwhile, also after a
+    restart.
+
+    Parameters
+    ----------
+    position
+        The last `position`, which is stored with the events.
+
+    Examples
+    --------
+    >>> clock = ServeClock(None)
+    >>> clock.at(1_000), clock.at(400), ServeClock(clock.position).at(999), clock.at(1_001)
+    (1000, 1000, 1000, 1001)
+    """
+
+    def __init__(self, position: Any) -> None:  # noqa: ANN401 - as it was stored
+        found = position.get(_KEY) if isinstance(position, dict) else None
+        self._last = found if type(found) is int else 0
+
+    def at(self, time: int) -> int:
+        """Return a time of the machine's clock, or the latest so far if that is later."""
+        self._last = max(self._last, time)
+        return self._last
+
+    @property
+    def position(self) -> dict[str, int]:
+        """The position for the next clock."""
+        return {_KEY: self._last}
+
+
+class BusyError(Exception):
+    """Too many events wait, so no more are taken."""
+
+
+class Batcher:
+    """Gathers events for a durable processor, in the event loop.
+
+    Parameters
+    ----------
+    answer
+        Answers events, once they are on disk.
+    most
+        Number of events that may wait.
+    """
+
+    def __init__(
+        self, answer: Callable[[list[Event]], Future[list[EventAnswer]]], most: int
+    ) -> None:
+        self._answer, self._most = answer, most
+        self._waiting: _Waiting = []
+        self._size, self._busy = 0, False
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits."""
+        return not self._size
+
+    async def answers(self, events: list[Event]) -> list[EventAnswer]:
+        """Return the answers to events; raises a BusyError if too many wait."""
+        if not events:
+            return []
+        if self._size and self._size + len(events) > self._most:
+            raise BusyError
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[EventAnswer]] = loop.create_future()
+        self._waiting.append((events, future))
+        self._size += len(events)
+        if not self._busy:
+            self._busy = True
+            loop.call_soon(self._begin, loop)  # when other requests of this turn are read, too
+        return await future
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        group, self._waiting = self._waiting, []
+        events = [event for part, _ in group for event in part]
+        try:
+            done = self._answer(events)
+        except Exception as error:  # noqa: BLE001 - each request gets it
+            self._end(group, len(events), loop, error)
+            return
+        done.add_done_callback(
+            lambda one: loop.call_soon_threadsafe(self._end, group, len(events), loop, one)
+        )
+
+    def _end(
+        self,
+        group: _Waiting,
+        size: int,
+        loop: asyncio.AbstractEventLoop,
+        done: Future[list[EventAnswer]] | Exception,
+    ) -> None:
+        self._size -= size
+        error = done if isinstance(done, Exception) else done.exception()
+        answers = iter(done.result() if not (error or isinstance(done, Exception)) else ())
+        for events, future in group:
+            if future.done():  # its client has gone
+                [*islice(answers, len(events))]
+            elif error is None:
+                future.set_result([*islice(answers, len(events))])
+            else:
+                future.set_exception(error)
+        self._busy = bool(self._waiting)
+        if self._busy:
+            self._begin(loop)
+
 
 _BODY = 4 << 20  # bytes
 _WAITING = 50_000  # events: what a disk takes in about a second
@@ -71,9 +193,14 @@ class ServeApplication:
     config
         Says how rows are read.
     tokens
-        Of the requests.
+        Tokens that allow requests.
     names
-        Host names of the server, besides addresses and localhost.
+        Host names of the server, in addition to addresses and localhost.
+
+    Attributes
+    ----------
+    refused
+        Numbers of rows that became no events, by reason.
     """
 
     def __init__(
@@ -90,9 +217,10 @@ class ServeApplication:
         self._batcher: Batcher | None = None
         self._clock = ServeClock(None)
         self._open = False
+        self.refused = Counter[str]()
 
     def open(self, durable: DurableProcessor) -> None:
-        """Begin to answer, when the state is restored."""
+        """Begin to answer, once the state is restored."""
         clock = ServeClock(durable.position)
         self._batcher = Batcher(lambda events: durable.answer(events, clock.position), _WAITING)
         self._clock, self._open = clock, True
@@ -122,7 +250,7 @@ class ServeApplication:
             await _send(send, 200, body)
 
     def _endpoint(self, scope: Scope) -> _Endpoint | None:
-        """Return what answers a request; None for a page."""
+        """Return the endpoint of a request; None for a page."""
         path: str = scope["path"]
         model = path.removeprefix(_INFER).removesuffix(_INFER_END)
         if path == f"{_INFER}{model}{_INFER_END}" and model and _VERSIONS not in model:
@@ -147,13 +275,14 @@ class ServeApplication:
             # A page of another site cannot send this header.
             raise _RefusedRequest(415, "send the header content-type: application/json", _CLOSE)
         if not self._tokens.allows(endpoint.kind, headers):
-            text = f"no token for this; send Authorization: Bearer … with that for {endpoint.kind}"
+            text = f"no token for {endpoint.kind}; send it as Authorization: Bearer …"
             raise _RefusedRequest(401, text, (b"www-authenticate", b"Bearer"), _CLOSE)
         body = await _body(headers, receive)
         if self._batcher is None or not self._open:
             raise _RefusedRequest(503, "the state is being restored or saved; try again", _AGAIN)
         try:
             rows = endpoint.read(body, self._clock.at(time.time_ns() // 1_000_000))
+            self.refused.update(one.reason for one in rows.errors.values())
             return endpoint.write(rows, await self._batcher.answers(rows.events))
         except BadRequestError as error:
             raise _RefusedRequest(error.status, str(error)) from None
@@ -183,7 +312,7 @@ async def _body(headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> byt
 
 
 class _JsonRefusals:
-    """Sends the response of a page; that there is no such page, or no such method, as JSON."""
+    """Sends the response of a page, but an error 404 or 405 as JSON."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._scope, self._send, self._refused = scope, send, False
@@ -205,7 +334,7 @@ class _JsonRefusals:
 
 
 def _without_body(scope: Scope) -> Scope:
-    """Return a request of another method than GET as if it had no body: none is ever read."""
+    """Return a request of another method than GET without its body, which is never read."""
     if scope["method"] in {"GET", "HEAD"}:
         return scope
     kept = [one for one in scope["headers"] if one[0] not in _OF_BODY]

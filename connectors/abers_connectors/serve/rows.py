@@ -3,6 +3,9 @@
 A row that cannot be read is an error in its place, and the others are served. `Schema` reads rows,
 as it reads records of files and topics. Rows of exact types are events as they are, and msgspec
 decodes these many times faster.
+
+The Open Inference Protocol, which clients of KServe and MLServer speak, takes tensors of ids and
+scores, and returns tensors of probabilities. It has no labels.
 """
 
 from __future__ import annotations
@@ -12,15 +15,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from abers.stream import Label, Observation
-from abers.stream.cells import BadRecordError
-from abers.stream.fields import Fields
-from abers.stream.label_readers import ClassReader, LabelReader
-from abers.stream.readers import ClassScoresReader, FoldScoresReader, shown
-from abers.stream.schema import Schema
+from abers.stream import Label, Observation, Prediction
+from abers.stream.cells import BadRecordError, Fields
+from abers.stream.columns import Schema
+from abers.stream.readers import (
+    ClassReader,
+    ClassScoresReader,
+    FoldScoresReader,
+    LabelReader,
+    shown,
+)
 from abers.stream.schema_columns import DEFAULT_MODEL
 from abers.stream.times import MICROSECONDS, MILLISECONDS
-from abers_connectors.mapping.json_columns import columns_of
+from abers_connectors.mapping import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +38,14 @@ if TYPE_CHECKING:
     from abers.stream.schema_columns import Readers
     from abers_connectors.config.model import Config
 
-__all__ = ["MOST_ROWS", "BadRequestError", "RequestRows", "RowReader", "response"]
+__all__ = [
+    "BadRequestError",
+    "RequestRows",
+    "RowReader",
+    "infer_response",
+    "infer_rows",
+    "response",
+]
 
 MOST_ROWS = 10_000
 """The most rows of a request."""
@@ -46,7 +60,7 @@ _split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class BadRequestError(Exception):
-    """A request that must be a list of rows, and is another, with its status of HTTP."""
+    """A request that is refused as a whole, with its HTTP status."""
 
     def __init__(self, text: str, status: int = 400) -> None:
         super().__init__(text)
@@ -66,7 +80,7 @@ class RequestRows(NamedTuple):
 
     events: list[Event]
     errors: Mapping[int, RowError]  # by the number of the row, ascending
-    single: bool = False  # whether the request is one row, and no list
+    single: bool = False  # whether the request is a row without a list
     id: str | None = None  # of the request, in the Open Inference Protocol
 
 
@@ -76,7 +90,7 @@ class RowReader:
     Parameters
     ----------
     row
-        Type of the rows that are events as they are; it describes the rows, too.
+        Type of the rows that are events as they are; /openapi.json shows it.
     event
         Makes an event of a row of this type that came now; None if every row needs the schema.
     schema
@@ -115,7 +129,7 @@ class RowReader:
 
     @classmethod
     def of_labels(cls, config: Config) -> RowReader:
-        """Return the reader of rows that bring labels."""
+        """Return the reader of rows with labels."""
         reads, named = _readers(config), bool(config.input.pos_label)
         classes = config.settings().classes
         label: Any = bool | float | str if named else _label_type(reads.label, classes)
@@ -142,7 +156,7 @@ class RowReader:
         return self.of_records([*map(_record, raw)], now)._replace(single=single)
 
     def of_records(self, records: Sequence[Any], now: int) -> RequestRows:
-        """Return the rows that JSON values are, which came now; errors are their own."""
+        """Return the rows of JSON values that came now; an error concerns only its row."""
         if not records:
             return RequestRows([], {})
         _require_few(records)
@@ -164,7 +178,7 @@ class RowReader:
         if isinstance(record, BadRecordError):
             return record
         if type(record) is not dict:
-            return BadRecordError("bad-record", f"{shown(record)} is no row; send an object")
+            return BadRecordError("bad-record", f"{shown(record)} is not a row; send an object")
         if others := [name for name in record if name not in self._names]:
             detail = f"there is no field {shown(others[0])}; use {', '.join(self._names)}"
             return BadRecordError("bad-record", detail)
@@ -177,7 +191,7 @@ class RowReader:
 
 
 def _readers(config: Config) -> Readers:
-    """Return the readers of values; no flag of the server says how they read."""
+    """Return the readers of values; messages name keys of the file, as no flag sets them."""
     return config.reads()._replace(front="toml")
 
 
@@ -189,7 +203,7 @@ def _raw_rows(body: bytes) -> list[msgspec.Raw]:
         msg = "the body is neither a list of rows nor a row; send [{…}, …] or {…}"
         raise BadRequestError(msg) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        msg = f"the body is no JSON ({error}); send a list of rows, or one row"
+        msg = f"the body is not JSON ({error}); send a list of rows, or one row"
         raise BadRequestError(msg) from None
 
 
@@ -243,9 +257,9 @@ def _label(row: Any, now: int) -> Label:  # noqa: ANN401 - of a type that is mad
 
 
 def _require_alone(rows: Sequence[object], *, single: bool) -> None:
-    """Raise a BadRequestError if there are rows behind the row that a request is."""
+    """Raise a BadRequestError if more rows follow the row of a request without a list."""
     if single and len(rows) > 1:
-        msg = "the body is no JSON (rows behind a row); send a list of rows, or one row"
+        msg = "the body is not JSON (rows follow a row); send a list of rows, or one row"
         raise BadRequestError(msg)
 
 
@@ -283,3 +297,78 @@ def _row(id_: str, answer: EventAnswer) -> dict[str, Any]:
 
 def _error(wrong: RowError) -> dict[str, Any]:
     return {"id": wrong.id, "error": {"reason": wrong.reason, "detail": wrong.detail}}
+
+
+_OUTPUTS = ("p0", "p1", "p")
+_read = msgspec.json.Decoder(Prediction).decode
+
+
+class _Tensor(msgspec.Struct):
+    name: str
+    datatype: str
+    shape: list[int]
+    data: list[Any]
+
+
+class _InferRequest(msgspec.Struct):
+    inputs: list[_Tensor]
+    id: str | None = None
+
+
+_decode = msgspec.json.Decoder(_InferRequest).decode
+
+
+def infer_rows(reader: RowReader | None, model: str, body: bytes, now: int) -> RequestRows:
+    """Return the rows of a request that came now; raises a BadRequestError.
+
+    There is no reader unless the task has two classes.
+    """
+    if reader is None:
+        msg = "this protocol serves only tasks of two classes; use /v1/predict"
+        raise BadRequestError(msg)
+    try:
+        request = _decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        msg = f"not a request of the Open Inference Protocol ({error}); send tensors id and score"
+        raise BadRequestError(msg) from None
+    tensors = {one.name: one.data for one in request.inputs}
+    ids, scores = tensors.get("id"), tensors.get("score")
+    if ids is None or scores is None:
+        msg = "not a request of the Open Inference Protocol: it lacks tensors; send id and score"
+        raise BadRequestError(msg)
+    if len(ids) != len(scores):
+        msg = f"{len(ids):,} ids and {len(scores):,} scores; send equally many"
+        raise BadRequestError(msg)
+    named = {"model": model}
+    pairs = zip(ids, scores, strict=True)
+    records = [{"id": id_, "score": score} | named for id_, score in pairs]
+    return reader.of_records(records, now)._replace(id=request.id)
+
+
+def infer_response(model: str, rows: RequestRows, answers: Sequence[EventAnswer]) -> bytes:
+    """Return the body of a response; a BadRequestError names the rows without a prediction.
+
+    The protocol has no place for them; rows with a prediction may be sent again.
+    """
+    wrong = [f"{one.id}: {one.detail}" for one in rows.errors.values()]
+    wrong += [
+        f"{event.id}: {one.dead_letter.detail if one.dead_letter else one.status}"
+        for event, one in zip(rows.events, answers, strict=True)
+        if one.prediction is None
+    ]
+    if wrong:
+        every = len(answers) + len(rows.errors)
+        msg = f"{len(wrong):,} of {every:,} rows have no prediction; {'; '.join(wrong[:3])}"
+        raise BadRequestError(msg)
+    made = [_read(one.prediction or b"") for one in answers]
+    outputs = [
+        {
+            "name": name,
+            "datatype": "FP64",
+            "shape": [len(made)],
+            "data": [getattr(one, name) for one in made],
+        }
+        for name in _OUTPUTS
+    ]
+    named = {} if rows.id is None else {"id": rows.id}
+    return msgspec.json.encode({"model_name": model, **named, "outputs": outputs})

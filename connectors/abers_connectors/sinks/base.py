@@ -1,19 +1,24 @@
-"""The contract of a sink.
+"""The contract of a sink, a sink in memory, and the registry of sinks.
 
-A sink takes rows of one type. `commit` makes the rows written so far durable and returns their
-position; a sink that is opened at that position drops what was written after it. At the end of a
-`with` block a sink is closed, or discarded if an error was raised there. `close` and `discard` may
-be called twice. See `sinks.registry` for the names of sinks.
+A sink takes rows of one type. `commit` makes the rows written so far
+durable and returns their position; a sink that is opened at that position drops what was written
+after it. At the end of a `with` block a sink is closed, or discarded if an error was raised there.
+`close` and `discard` may be called twice.
+
+A sink is named by a path with a suffix (".jsonl", ".csv",
+".parquet", the first two also with ".gz" or ".zst"), by "-" for standard output, or by a URL with a
+registered scheme. A new sink is a module and one line in `SINKS`; a user's package calls
+`SINKS.register`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
-from abers_connectors.files.formats import is_stream
+from abers_connectors.files import Openers, default_format, is_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +27,9 @@ if TYPE_CHECKING:
 
     from abers_connectors.sources.base import Position
 
-__all__ = ["LazySink", "Sink", "SinkOptions"]
+    SinkOpener: TypeAlias = "Callable[[str, type[msgspec.Struct], SinkOptions], Sink]"
+
+__all__ = ["SINKS", "LazySink", "MemorySink", "Sink", "SinkOptions", "open_sink"]
 
 
 class Sink(ABC):
@@ -114,3 +121,60 @@ class LazySink(Sink):
         """Discard the file, if there is one."""
         if self._sink is not None:
             self._sink.discard()
+
+
+class MemorySink(Sink):
+    """Rows in a list; those of an earlier sink are cut at the position to continue from.
+
+    Examples
+    --------
+    >>> sink = MemorySink()
+    >>> sink.write(["a", "b"])
+    >>> position = sink.commit()
+    >>> sink.write(["c"])
+    >>> MemorySink(position, sink.rows).rows
+    ['a', 'b']
+    """
+
+    def __init__(
+        self, position: Position | None = None, rows: Sequence[msgspec.Struct] = ()
+    ) -> None:
+        self.rows = list(rows[: position["rows"]]) if position else []
+
+    def write(self, rows: Sequence[msgspec.Struct]) -> None:
+        """Add rows."""
+        self.rows += rows
+
+    def commit(self) -> Position:
+        """Return the number of rows."""
+        return {"rows": len(self.rows)}
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def discard(self) -> None:
+        """Do nothing: a sink that continues from a position drops the rows after it."""
+
+
+SINKS: Openers[SinkOpener] = Openers(
+    {
+        "csv": "abers_connectors.sinks.rows:open_text",
+        "jsonl": "abers_connectors.sinks.rows:open_text",
+        "parquet": "abers_connectors.sinks.rows:open_parquet",
+    }
+)
+
+
+def open_sink(
+    name: str,
+    row_type: type[msgspec.Struct],
+    options: SinkOptions = SinkOptions(),
+) -> Sink:
+    """Open the sink of a name (a path, "-", or a URL) for rows of a type.
+
+    A ParameterError is raised if the name is unknown, names Parquet as a stream, or the directory
+    is missing; a StateError, if the output has less than the position says.
+    """
+    if options.format is None:
+        options = replace(options, format=default_format(name))
+    return SINKS.find(name, options.format)(name, row_type, options)

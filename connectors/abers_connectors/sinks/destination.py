@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from abers.exceptions import ParameterError, StateError
-from abers_connectors.files.formats import STANDARD, is_stream
+from abers_connectors.files import STANDARD, is_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,21 +15,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from abers.exceptions import StateError
-from abers.stream.fields import Fields
-from abers.stream.schema import Schema
+from abers.stream.cells import Fields
+from abers.stream.columns import Schema
 from abers.stream.schema_columns import UNLABELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from abers.stream import Events
     from abers.stream.cells import BadRecordError
-    from abers.stream.schema import Reading
+    from abers.stream.columns import Reading
     from abers.stream.schema_columns import Kind, Readers
 
 __all__ = [
     "BadRecord",
     "Batch",
+    "Enough",
     "HasFields",
     "Origin",
     "Position",
@@ -89,12 +90,19 @@ class Source(Protocol):
         ...
 
 
+Enough: TypeAlias = "Callable[[Collection[str]], bool]"
+"""Whether some fields are all that a reader asks for."""
+
+
 @runtime_checkable
 class HasFields(Protocol):
     """A source with first records that can be read before its schema is known."""
 
-    def first_fields(self) -> Sequence[str] | None:
-        """Return the fields of the first records: none if they are bad; None without a record."""
+    def first_fields(self, enough: Enough = bool) -> Sequence[str] | None:
+        """Return the fields of the first records: none if they are bad; None without a record.
+
+        Where each record has fields of its own, records are read until those found are enough.
+        """
         ...
 
 

@@ -1,34 +1,142 @@
 """Data sets of many Parquet files as a source: folders, patterns, buckets, and tables of a lake.
 
-The files, or the version of the table, are those of the moment in which the data set is first
-read. Files that overlap in time are merged; what lies outside the wanted part is not read, as far
-as paths and statistics tell.
+The files, or the version of the table, are those of the moment in which the data set is first read.
+Files that overlap in time are merged; what lies outside the wanted part is not read, as far as
+paths and statistics tell.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import RecordError, StateError
+from abers.stream.arrow_columns import is_moment, is_text
 from abers_connectors.extras import extra
-from abers_connectors.mapping.needed_columns import require_columns
+from abers_connectors.mapping import require_columns
 from abers_connectors.sources.base import Batch, require_records
-from abers_connectors.sources.data_file_source import DataFileSource, FilePlan
-from abers_connectors.sources.lazy_merge import TimedSource, lazily_merged
-from abers_connectors.sources.parquet_bounds import Memory
-from abers_connectors.sources.row_groups import Part
+from abers_connectors.sources.merge import TimedSource, lazily_merged
+from abers_connectors.sources.parquet import RecordBatchMapper, opened
+from abers_connectors.sources.parquet_bounds import Memory, sized_pieces
 from abers_connectors.sources.table_files import table_files
+from abers_connectors.sources.time_range import Part, least_time, wanted_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from abers_connectors.sources.base import Origin, Position, SourceOptions
-    from abers_connectors.sources.data_files import FileList
+    import pyarrow as pa
 
-__all__ = ["DatasetSource"]
+    from abers_connectors.sources.base import Enough, Origin, Position, SourceOptions
+    from abers_connectors.sources.parquet import ParquetFile
+    from abers_connectors.sources.table_files import DataFile, FileColumns, FileList
+
+__all__ = ["DataFileSource", "DatasetSource"]
+
+_GONE = "was there when the data set was listed, and is gone; keep the files until the replay ends"
+
+
+class FilePlan(NamedTuple):
+    """What is read of a file."""
+
+    file: DataFile
+    view: FileColumns
+    columns: Sequence[str]  # all of the table
+    kinds: Mapping[str, str]  # what the columns that are read hold
+    groups: Sequence[int]  # row groups that may have wanted rows
+    rows: int  # in these
+    first: int  # a time that none of the rows is before
+
+    @classmethod
+    def of(
+        cls, file: DataFile, part: Part, reads: Collection[str], time: str, model: str
+    ) -> FilePlan:
+        """Read the footer of a file; a RecordError if that is not possible."""
+        with _opened(file, Memory()) as parquet:
+            view = file.columns(parquet.schema_arrow)
+            kinds = {one.name: _kind(one.type) for one in view.schema if one.name in reads}
+            at, of = view.stored(time), view.stored(model)
+            groups = wanted_groups(parquet, part, at, of)
+            rows = sum(parquet.groups[group].rows for group in groups)
+            first = least_time(parquet, groups, at)
+            return cls(file, view, view.schema.names, kinds, groups, rows, first)
+
+    def require_same(self, first: FilePlan) -> None:
+        """Raise a RecordError if the columns that are read are not those of the first file."""
+        for name in sorted(self.kinds.keys() | first.kinds.keys()):
+            here, there = self.kinds.get(name), first.kinds.get(name)
+            if here != there:
+                msg = (
+                    f"the schema changes: the column {name} is {here or 'missing'} in "
+                    f"{self.file.name}, and {there or 'missing'} in {first.file.name}; write the "
+                    "files with one schema, or replay those of each schema by themselves"
+                )
+                raise RecordError(msg)
+
+
+class DataFileSource:
+    """The wanted row groups of a file, which shares memory with all that are open at once."""
+
+    def __init__(self, plan: FilePlan, options: SourceOptions, memory: Memory) -> None:
+        self.name = plan.file.name
+        self._plan, self._limit, self._memory = plan, options.max_record_bytes, memory
+        self._mapper = RecordBatchMapper(self.name, options.schema(), self._limit)
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
+        """Yield all batches, with the position of none."""
+        del position
+        with _opened(self._plan.file, self._memory) as parquet:
+            for group in self._plan.groups:
+                done = sum(one.rows for one in parquet.groups[:group])
+                for table in self._tables(parquet, group):
+                    for part, found in sized_pieces(table, self._limit):
+                        small = self._mapper.small(part, found)
+                        yield self._mapper.batch(part, found, small, done, {})
+                        done += part.num_rows
+
+    def fraction(self) -> float | None:
+        """Return None: the data set knows."""
+        return None
+
+    def _tables(self, parquet: ParquetFile, group: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group, with the columns that are read."""
+        view, names = self._plan.view, [*self._plan.kinds]
+        for read in parquet.record_batches(group, view.needed(names)):
+            yield view.rows(read, names)
+
+
+@contextmanager
+def _opened(file: DataFile, memory: Memory) -> Iterator[ParquetFile]:
+    """Open a file; errors have its name."""
+    arrow = extra("pyarrow", "Parquet")
+    try:
+        with file.open() as handle, opened(handle, memory) as parquet:
+            yield parquet
+    except FileNotFoundError as error:
+        msg = f"{file.name} {_GONE}"
+        raise RecordError(msg) from error
+    except RecordError as error:
+        msg = f"{file.name}: {error}"
+        raise RecordError(msg) from error
+    except (arrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        msg = f"{file.name} cannot be read ({error}); write it again, or remove it"
+        raise RecordError(msg) from error
+
+
+def _kind(kind: pa.DataType) -> str:
+    """Return what a column holds, the same for types that are read alike."""
+    types = extra("pyarrow", "Parquet").types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if is_text(kind):
+        return "strings"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "numbers"
+    if is_moment(kind):
+        return "times with a zone"
+    return f"of type {kind}"
+
 
 _ROWS = 16_384  # of a batch
 _PLANNERS = 16  # footers of a bucket that are read at once
@@ -89,7 +197,7 @@ class DatasetSource:
         """Return the share of the rows that has been read."""
         return self._done / self._rows if self._rows else None
 
-    def first_fields(self) -> Sequence[str] | None:
+    def first_fields(self, enough: Enough = bool) -> Sequence[str] | None:  # noqa: ARG002 - has all
         """Return the columns of the first file, none if it is damaged; None if there is no row."""
         with suppress(RecordError):
             plan = self._plan(None)

@@ -1,34 +1,342 @@
-"""JSON Lines and CSV: lines to raw records, and raw records to columns.
+"""JSON Lines and CSV: bytes to lines, lines to raw records, and these to columns.
 
-An unreadable record costs no other record. In JSON Lines a line is a record. In CSV a quoted field
-may span lines, but only if that results in a record with as many fields as the header; otherwise
-its first line alone is a bad record.
+No more than one chunk and one line of the allowed length is kept; of a longer line only its head
+and length. An unreadable record costs no other. In CSV a quoted field may span lines, but only if
+that results in a record with as many fields as the header; otherwise its first line alone is a bad
+record. Records that are all bad for one reason, or no UTF-8, are an error of the file.
 """
 
 from __future__ import annotations
 
 import csv
+import math
+import re
 from collections import Counter, deque
-from itertools import filterfalse, islice, repeat
+from itertools import chain, filterfalse, islice, repeat
 from operator import contains
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from abers.exceptions import RecordError
-from abers.stream.cells import BadRecordError, Cells
-from abers.stream.column_types import objects
-from abers_connectors.mapping.json_columns import JsonColumns
-from abers_connectors.sources.csv_dialect import Dialect
-from abers_connectors.sources.csv_header import SEPARATORS, require_fit, require_separator
-from abers_connectors.sources.lines import OversizedLine, RawLine, is_blank, shown
+from abers.stream.cells import BadRecordError, Cells, objects
+from abers.stream.readers import number
+from abers_connectors.files import chunks, file_format
+from abers_connectors.mapping import JsonColumns, csv_fault, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from abers.stream.cells import RawColumns
 
-__all__ = ["UNREADABLE", "CsvFormat", "JsonLinesFormat", "RawRecords"]
+__all__ = [
+    "HEAD",
+    "UNREADABLE",
+    "CsvFormat",
+    "Dialect",
+    "JsonLinesFormat",
+    "OversizedLine",
+    "RawLine",
+    "RawRecords",
+    "has_decimal_commas",
+    "is_blank",
+    "lines",
+    "require_text",
+    "shown",
+]
+
+_SHOWN_CHARACTERS = 1000  # of an oversized line in a message
+HEAD = 4 * _SHOWN_CHARACTERS
+"""Bytes kept of an oversized line, enough for the characters shown."""
+
+_MARK = b"\xef\xbb\xbf"  # byte order mark, which some programs write first
+_SIGNATURE = 4  # first bytes, by which a format is recognized
+_UTF16 = "text in UTF-16 or UTF-32; write it in UTF-8, as iconv does"
+_OTHERS = {
+    b"\xff\xfe": _UTF16,
+    b"\xfe\xff": _UTF16,
+    b"\x1f\x8b": "compressed by gzip; end the name of the file in .gz, or unpack it",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd; end the name of the file in .zst, or unpack it",
+    b"PAR1": "a Parquet file; end its name in .parquet",
+    b"PK\x03\x04": "a zip archive; unpack it",
+}
+_NOTHING = b"\xef\xbb\xbf\0\r\n \t"
+"""Bytes of a file without content: byte order marks, NULs and white space."""
+
+
+class OversizedLine(NamedTuple):
+    """Head and length of a line that is too long."""
+
+    head: bytes
+    size: int
+
+
+RawLine: TypeAlias = bytes | OversizedLine
+
+
+class _PartialLine:
+    """A line that comes in parts."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self.size = 0
+
+    def add(self, part: bytes) -> None:
+        """Add a part, or just its length."""
+        self.size += len(part)
+        if self.size <= self._limit:
+            self._parts.append(part)
+        elif sum(map(len, self._parts)) < HEAD:
+            self._parts.append(part[:HEAD])
+        if self.size > self._limit:
+            self._parts = [b"".join(self._parts)[:HEAD]]
+
+    def take(self) -> RawLine:
+        """Return the line, and start another."""
+        whole, size = b"".join(self._parts), self.size
+        self._parts, self.size = [], 0
+        return whole if size <= self._limit else OversizedLine(whole, size)
+
+
+def lines(
+    chunks: Iterable[bytes], limit: int, keeps: Callable[[RawLine], bool] = lambda _: True
+) -> Iterator[list[RawLine]]:
+    r"""Split chunks into lines.
+
+    A list has the lines that a chunk completes, without their ends; a line with more than `limit`
+    bytes is oversized. `keeps` says whether a last line without its end counts.
+
+    >>> list(lines([b"one\ntw", b"o\n\nlonger", b" line"], limit=5))
+    [[b'one'], [b'two', b''], [OversizedLine(head=b'longer line', size=11)]]
+    """
+    unfinished, first = _PartialLine(limit), True
+    for chunk in chunks:
+        found: list[RawLine] = [*chunk.split(b"\n")]
+        last = found.pop()
+        if found:
+            unfinished.add(found[0])  # type: ignore[arg-type]
+            found[0] = unfinished.take()
+            if len(chunk) > limit:
+                found = [_limited(line, limit) for line in found]
+            yield _unmarked(found) if first else found
+            first = False
+        unfinished.add(last)  # type: ignore[arg-type]
+    if unfinished.size:
+        found = [unfinished.take()]
+        found = _unmarked(found) if first else found
+        if keeps(found[0]):
+            yield found
+
+
+def _limited(line: RawLine, limit: int) -> RawLine:
+    if isinstance(line, OversizedLine) or len(line) <= limit:
+        return line
+    return OversizedLine(line[:HEAD], len(line))
+
+
+def _unmarked(found: list[RawLine]) -> list[RawLine]:
+    if isinstance(found[0], bytes):
+        found[0] = found[0].removeprefix(_MARK)
+    return found
+
+
+def is_blank(line: RawLine) -> bool:
+    """Return whether a line has nothing but white space."""
+    return isinstance(line, bytes) and not line.strip()
+
+
+def shown(line: RawLine) -> str:
+    """Return a line as text, with any bytes; an oversized line as its head and length."""
+    if isinstance(line, bytes):
+        return line.removesuffix(b"\r").decode("utf-8", "backslashreplace")
+    head = line.head.decode("utf-8", "backslashreplace")[:_SHOWN_CHARACTERS]
+    return f"{head}… ({line.size} bytes)"
+
+
+def require_text(name: str, chunks: Iterable[bytes], *, growing: bool) -> Iterator[bytes]:
+    r"""Yield the bytes of a file as they are, after a check that they may be lines of text.
+
+    A RecordError says that the file `name` has another format, that its lines end in \r alone,
+    or that it has nothing but a byte order mark or NUL bytes. A `growing` file may be continued.
+    """
+    check = _TextCheck()
+    for chunk in chunks:
+        check.add(chunk)
+        if problem := check.other_format():
+            msg = f"{name} is {problem}"
+            raise RecordError(msg)
+        yield chunk
+    if problem := check.at_end(growing=growing):
+        msg = f"{name} {problem}"
+        raise RecordError(msg)
+
+
+class _TextCheck:
+    """What is known of the bytes so far."""
+
+    def __init__(self) -> None:
+        self._head, self._last = b"", b""
+        self._empty, self._odd = True, False
+        self._ends, self._returns = False, False
+
+    def add(self, chunk: bytes) -> None:
+        """Add a chunk; after the first line there is nothing left to check."""
+        if len(self._head) < _SIGNATURE:
+            self._head += chunk[: _SIGNATURE - len(self._head)]
+        if self._empty:
+            self._empty = not chunk.strip(_NOTHING)
+            self._odd |= not self._empty or bool(chunk.strip(b"\r\n \t"))
+        if not self._ends:
+            self._ends = b"\n" in chunk
+            self._returns |= b"\r" in self._last + chunk[:-1]
+            self._last = chunk[-1:]
+
+    def other_format(self) -> str | None:
+        """Describe the format, if it is not UTF-8 by its first bytes."""
+        for head, problem in _OTHERS.items():
+            if self._head.startswith(head):
+                return problem
+        if len(self._head) < _SIGNATURE:
+            return None
+        # NULs alone may be a hole before good records, as log rotation leaves it.
+        return _UTF16 if b"\0" in self._head[:2] and self._head.strip(b"\0") else None
+
+    def at_end(self, *, growing: bool) -> str | None:
+        """Describe what is wrong with the whole file."""
+        if not self._ends and (self._returns or (self._last == b"\r" and not growing)):
+            return r"has lines that end in \r alone; end them in \n"
+        if self._empty and self._odd and not growing:
+            return "has no record: it has only a byte order mark or NUL bytes"
+        return None
+
+
+SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "vertical bar"}
+"""The characters that separate fields in files that people have, and their names."""
+
+_SHOWN = 80  # characters of a line
+_ENOUGH = 2  # records that say the same
+
+
+def require_separator(name: str, line: str, header: Sequence[str], separator: str) -> None:
+    """Raise a RecordError if the names in the header of a file have another separator."""
+    for other in SEPARATORS if len(header) == 1 else ():
+        if other != separator and other in line:
+            msg = (
+                f"{name}: the names in the first line, {_quoted(line)}, are separated by "
+                f"{SEPARATORS[other]}s, not by {SEPARATORS[separator]}s; name it in "
+                "input.delimiter (--delimiter)"
+            )
+            raise RecordError(msg)
+
+
+def require_fit(name: str, line: str, header: Sequence[str], sizes: Iterable[int | None]) -> None:
+    """Raise a RecordError if all records have the same number of fields, and the header another.
+
+    Records of one field are junk, which says nothing of the header.
+
+    Parameters
+    ----------
+    name
+        The file, for the message.
+    line, header
+        The first line, and the names in it.
+    sizes
+        Numbers of fields of the first records; None for an unreadable record.
+    """
+    found = [*sizes]
+    if len(found) < _ENOUGH or len({*found}) > 1 or found[0] in {None, 1, len(header)}:
+        return
+    size = found[0] or 0
+    if line.startswith("#") or len(header) == 1:
+        what = f"the first line, {_quoted(line)}, does not name the {size} columns"
+        remedy = "remove the lines above the names"
+    elif len(header) > size:
+        what = f"the first line has {len(header)} names, and each line below has {size} fields"
+        remedy = "remove the names that have no values, or complete the lines"
+    else:
+        what = f"the first line has {len(header)} names, and each line below has {size} fields"
+        remedy = "name every column, and remove what stands above the names"
+    msg = f"{name}: {what}; {remedy}"
+    raise RecordError(msg)
+
+
+def _quoted(line: str) -> str:
+    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…")
+
+
+_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*%?\s*", re.ASCII)
+_POINT = re.compile(r"\s*[+-]?\d*\.\d+\s*%?\s*", re.ASCII)
+_SAMPLE = 100  # lines
+
+
+class Dialect(NamedTuple):
+    """How fields are separated, and in which columns decimals follow a comma."""
+
+    delimiter: str = ","
+    given: bool = False  # whether the first line has no say in the delimiter
+    commas: frozenset[str] = frozenset()
+
+    def seen(self, line: str) -> Dialect:
+        """Return the dialect of a file with this first line, if it shows only one delimiter.
+
+        Examples
+        --------
+        >>> Dialect().seen("id;score").delimiter, Dialect().seen("id;a,b").delimiter
+        (';', ',')
+        """
+        found = [one for one in SEPARATORS if one in line]
+        known = self.given or len(found) != 1
+        return self._replace(delimiter=self.delimiter if known else found[0], given=True)
+
+    def plain(self, column: str, cells: Sequence[str]) -> Sequence[str]:
+        """Return the cells of a column with a point before decimals; a BadRecordError if it can't.
+
+        Examples
+        --------
+        >>> Dialect(commas=frozenset(["p"])).plain("p", ["0,5", "1", "-"])
+        ['0.5', '1', '-']
+        """
+        if column not in self.commas or {",", "."}.isdisjoint("".join(cells)):
+            return cells
+        return [*map(_plain, cells)]
+
+
+def _plain(cell: str) -> str:
+    if "." in cell and math.isfinite(_number(cell)):
+        detail = f"{cell!r} has a point, where decimals follow a comma; write 0,5, or no point"
+        raise BadRecordError("bad-record", detail)
+    plain = cell.replace(",", ".")
+    return plain if math.isfinite(_number(plain)) else cell
+
+
+def _number(cell: str) -> float:
+    return number(cell.rstrip().removesuffix("%"))
+
+
+def has_decimal_commas(path: str) -> bool:
+    """Return whether the first lines of a CSV file have commas in numbers, and points in none.
+
+    Commas that separate fields are in no number.
+    """
+    given = file_format(path)
+    if given.format != "csv":
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            found = chain.from_iterable(lines(chunks(file, given.compression), 1 << 20))
+            header, *texts = [shown(one) for one in islice(found, _SAMPLE) if not is_blank(one)]
+        cells = [*_cells(texts, Dialect(given.separator).seen(header).delimiter)]
+    except (ValueError, csv.Error):  # no line, or damaged; the run says what is wrong
+        return False
+    return any(map(_COMMA.fullmatch, cells)) and not any(map(_POINT.fullmatch, cells))
+
+
+def _cells(texts: Iterable[str], delimiter: str) -> Iterable[str]:
+    """Return the fields of lines that are not quoted."""
+    return chain.from_iterable(csv.reader(texts, delimiter=delimiter, quoting=csv.QUOTE_NONE))
+
 
 UNREADABLE = (
     msgspec.DecodeError,
@@ -78,11 +386,11 @@ class JsonLinesFormat:
     def first_fields(self, raws: Sequence[RawLine]) -> Sequence[str]:
         """Return the fields of the first records, none if the very first is bad."""
         found: dict[str, None] = {}
-        for number, raw in enumerate(raws):
+        for row, raw in enumerate(raws):
             try:
                 found |= dict.fromkeys(self._decode(raw))  # type: ignore[arg-type]
             except UNREADABLE:
-                if not number:
+                if not row:
                     return ()
         return [*found]
 
@@ -159,12 +467,11 @@ class CsvFormat:
         try:
             (row,) = self._rows([raw.decode()])
         except (csv.Error, ValueError) as error:
-            detail = f"{error}; see that every quote is closed"
-            raise BadRecordError("bad-record", detail) from None
+            raise BadRecordError("bad-record", csv_fault(error)) from None
         if len(row) != len(columns):
             separator = SEPARATORS[self._dialect.delimiter]
             detail = (
-                f"{len(row)} of the header's {len(columns)} fields; "
+                f"fields: {len(row)} on the line, {len(columns)} in the header; "
                 f"complete the line, or quote a field that has a {separator}"
             )
             raise BadRecordError("bad-record", detail)
@@ -252,6 +559,9 @@ class CsvFormat:
     def _header(self, raw: RawLine) -> list[str]:
         try:
             (header,) = self._rows([raw.decode()])  # type: ignore[union-attr]
+        except UnicodeDecodeError as error:
+            msg = f"{self._name}: line 1: {not_utf8(error)}"
+            raise RecordError(msg) from None
         except (AttributeError, ValueError, csv.Error):
             msg = f"{self._name}: the first line is not a header; write the column names there"
             raise RecordError(msg) from None

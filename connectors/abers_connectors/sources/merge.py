@@ -1,37 +1,46 @@
 """Several inputs merged into one stream by event time.
 
 The order of events is: largest event time of their input so far, labels before observations, input,
-position in the input. Events before the smallest clock of the inputs that are not at their end
-are complete, so they are delivered; what is delivered of an input is always its beginning.
+position in the input. Events before the smallest clock of the inputs that are not at their end are
+complete, so they are delivered; what is delivered of an input is always its beginning.
+
+Many inputs merged by event time; few are open at once. The least event time of each input is known
+before it is opened. An input is opened when the merge reaches that time, and closed at its end, so
+memory depends on how many overlap in time.
+
+Labels that name no model, each for every model that has an observation of its id. The observations
+are read once more, before the first label, for their ids and models alone.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abers.exceptions import RecordError
 from abers.stream import Events
-from abers.stream.event_order import time_order
+from abers.stream.cells import objects
+from abers.stream.columns import time_order
 from abers_connectors.sources.base import Batch, resume_point
 from abers_connectors.sources.ordered import unordered
 from abers_connectors.sources.time_range import narrowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
     from abers_connectors.sources.base import BadRecord, Origin, Position, Source
-    from abers_connectors.sources.row_groups import Part
+    from abers_connectors.sources.time_range import Part
 
     Times = npt.NDArray[np.int64]
 
-__all__ = ["AFTER_ALL", "MergeInput", "MergedSource", "merged"]
+__all__ = ["MAX_OPEN", "MergedSource", "TimedSource", "labels_by_id", "lazily_merged", "merged"]
 
 _BEFORE_ALL = -(2**63)
 AFTER_ALL = 2**63 - 1
@@ -201,3 +210,104 @@ def merged(inputs: Sequence[_Delivery], position: Position) -> Batch:
     ]
     bad.sort(key=lambda one: one.row)
     return Batch(events.take(order), bad, position, len(events) + len(bad), origin)
+
+
+MAX_OPEN = 256
+"""Inputs open at once, each with a page of every column and a batch of events."""
+
+
+class TimedSource(NamedTuple):
+    """A source, and a time that none of its events is before."""
+
+    first: int
+    source: Source
+
+
+def lazily_merged(inputs: Sequence[TimedSource], name: str, remedy: str) -> Iterator[Batch]:
+    """Yield the merged batches of inputs, with the position of none.
+
+    Raises
+    ------
+    RecordError
+        If too many inputs overlap in time. The message ends with the remedy.
+    """
+    waiting = deque(sorted(inputs, key=lambda one: one.first))
+    active: list[MergeInput] = []
+    while waiting or active:
+        horizon = _load(active)
+        while waiting and waiting[0].first <= horizon:
+            if len(active) == MAX_OPEN:
+                msg = f"{name}: more than {MAX_OPEN} files overlap in time, at "
+                msg += f"{waiting[0].source.name}; {remedy}"
+                raise RecordError(msg)
+            active.append(MergeInput(waiting.popleft().source))
+            active[-1].load()
+            horizon = min((one.clock for one in active if one.goes_on), default=AFTER_ALL)
+        taken = [one.take(horizon) for one in active]
+        if any(one.size or one.bad for one in taken):
+            yield merged(taken, {})
+        active = [one for one in active if one.goes_on or one.holds]
+
+
+def _load(active: Sequence[MergeInput]) -> int:
+    """Read on in the input that is furthest behind; return the time before which all is read."""
+    going = [one for one in active if one.goes_on]
+    if going:
+        min(going, key=lambda one: one.clock).load()
+    return min((one.clock for one in going if one.goes_on), default=AFTER_ALL)
+
+
+def labels_by_id(both: MergedSource) -> MergedSource:
+    """Return observations and labels, the labels for the models of the observations."""
+    observations, labels = both.sources
+    return MergedSource([observations, LabelsById(labels, unordered(observations))])
+
+
+class LabelsById:
+    """The labels of a source, with the models of observations; all else stays as it is.
+
+    A label of an id that no observation has keeps its own model, and meets none.
+    """
+
+    def __init__(self, labels: Source, observations: Source) -> None:
+        self.name = labels.name
+        self._labels, self._observations = labels, observations
+        self._models: Mapping[str, Sequence[str]] | None = None
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
+        """Yield the batches after a position of the labels."""
+        if self._models is None:
+            self._models = _models(self._observations)
+        for batch in self._labels.batches(position):
+            yield _of_models(batch, self._models)
+
+    def fraction(self) -> float | None:
+        """Return the share of the labels that has been read."""
+        return self._labels.fraction()
+
+
+def _models(observations: Source) -> dict[str, tuple[str, ...]]:
+    """Return the models of each id, in the order of their first observations."""
+    found: dict[str, tuple[str, ...]] = {}
+    for batch in observations.batches():
+        events = batch.events
+        for id_, model in zip(events.ids.tolist(), events.models.tolist(), strict=True):
+            before = found.get(id_, ())
+            if model not in before:
+                found[id_] = (*before, model)
+    return found
+
+
+def _of_models(batch: Batch, models: Mapping[str, Sequence[str]]) -> Batch:
+    """Return a batch with a row for each model of a label."""
+    events = batch.events
+    pairs = zip(events.ids.tolist(), events.models.tolist(), strict=True)
+    of = [models.get(id_, (model,)) for id_, model in pairs]
+    rows = np.repeat(np.arange(len(of)), [*map(len, of)])
+    found = replace(events.take(rows), models=objects([one for names in of for one in names]))
+    bad = [one._replace(row=int(np.searchsorted(rows, one.row))) for one in batch.bad]
+
+    def origin(row: int) -> Origin:
+        return batch.origin(int(rows[row]))
+
+    return replace(batch, events=found, bad=bad, origin=origin)

@@ -1,8 +1,13 @@
-"""A source in the order of event time: sorted where it fits in memory, and refused where not.
+"""Sources in the order of event time: sorted where they fit in memory, and a log of arrivals.
 
-A source is read ahead before its first batch is delivered, so that a file of usual size is sorted
-as a whole. A longer file that is in order costs no more memory than this. A row
-out of order that comes later, or in what can be read only once, is an error that says how to sort.
+A source in the order of event time: sorted where it fits in memory, and refused where not. A source
+is read ahead before its first batch is delivered, so that a file of usual size is sorted as a
+whole. A longer file that is in order costs no more memory than this. A row out of order that comes
+later, or in what can be read only once, is an error that says how to sort.
+
+A log of arrivals: observations, and labels as rows of their own, in one input. A log keeps its
+order, for late events are part of it. One that was written newest first has all labels before their
+observations, so it is no log: it is sorted, or refused where it is too large.
 """
 
 from __future__ import annotations
@@ -15,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from abers.exceptions import RecordError
+from abers.exceptions import AbersError, RecordError
 from abers.monitoring import event_time
 from abers.stream import Events
-from abers.stream.event_order import time_order
+from abers.stream.columns import time_order
 from abers_connectors.sources.base import Batch, resume_point
 from abers_connectors.sources.time_range import TimeRange, narrowed
 
@@ -26,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from abers_connectors.sources.base import Origin, Position, Source
-    from abers_connectors.sources.row_groups import Part
+    from abers_connectors.sources.time_range import Part
 
-__all__ = ["Bounds", "OrderedSource", "batch_bytes", "part_of", "unordered"]
+__all__ = ["ArrivalLog", "Bounds", "OrderedSource", "part_of", "unordered"]
 
 _BEFORE_ALL = -(2**63)
 _ROW_BYTES = 400  # of a row that is kept, besides its text: about what its objects take
@@ -273,3 +278,89 @@ def _passed(batch: Batch, clock: int) -> Batch:
 
 def _shifted(origin: Callable[[int], Origin], first: int) -> Callable[[int], Origin]:
     return lambda row: origin(first + row)
+
+
+class ArrivalLog:
+    """A source in the order of arrival, sorted by time if that order is newest first.
+
+    It is newest first if the event times of its observations go down more often than up: what
+    comes late makes a step down, and the next observation a step up.
+
+    Parameters
+    ----------
+    source, remedy, lateness
+        Those of `OrderedSource`.
+    bounds
+        Bytes that are kept: before the order is known, and to sort the rows.
+    """
+
+    def __init__(
+        self, source: Source, remedy: Callable[[str], str], *, lateness: int, bounds: Bounds
+    ) -> None:
+        self.name, self.source = source.name, source
+        self._remedy, self._lateness, self._bounds = remedy, lateness, bounds
+        self._sorted = OrderedSource(
+            source, remedy, lateness=lateness, counted="all", bounds=bounds
+        )
+        self._sorts, self._delivered = False, 1.0  # share of what is kept
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
+        """Yield the batches after a position; a RecordError if they cannot be sorted."""
+        self._sorts = "arrivals" in (position or {})
+        if position is None:
+            reading = self.source.batches()
+            held, error = self._beginning(reading)
+            self._sorts = _is_newest_first(held, self._lateness)
+            if not self._sorts:
+                yield from self._passed(held, error, reading)
+                return
+            del held, reading  # the source is read again
+        if self._sorts:
+            for batch in self._sorted.batches((position or {}).get("arrivals")):
+                yield replace(batch, position={"arrivals": batch.position})
+        else:
+            yield from self.source.batches(position)
+
+    def first(self) -> Batch | None:
+        """Return the first batch as it is read, or None."""
+        return next(self.source.batches(), None)
+
+    def within(self, part: Part) -> ArrivalLog:
+        """Return the same of a source that does not read what it knows to be outside a part."""
+        source = narrowed(self.source, part)
+        return ArrivalLog(source, self._remedy, lateness=self._lateness, bounds=self._bounds)
+
+    def fraction(self) -> float | None:
+        """Return the share of the source that has been delivered."""
+        share = (self._sorted if self._sorts else self.source).fraction()
+        return None if share is None else share * self._delivered
+
+    def _beginning(self, reading: Iterator[Batch]) -> tuple[list[Batch], Exception | None]:
+        """Return the batches that are kept until the order is known, and what ended the reading."""
+        held: list[Batch] = []
+        size = 0
+        try:
+            while size < self._bounds.ahead and (batch := next(reading, None)) is not None:
+                held.append(batch)
+                size += batch_bytes(batch)
+        except (AbersError, OSError) as error:
+            return held, error
+        return held, None
+
+    def _passed(
+        self, held: Sequence[Batch], error: Exception | None, reading: Iterator[Batch]
+    ) -> Iterator[Batch]:
+        """Yield all batches as they are, those before an error too."""
+        for number, batch in enumerate(held, 1):
+            self._delivered = number / len(held)
+            yield batch
+        if error is not None:
+            raise error
+        yield from reading
+
+
+def _is_newest_first(held: Sequence[Batch], lateness: int) -> bool:
+    """Return whether the times of observations go down more often than up."""
+    times = [batch.events.times[~batch.events.labels].astype(np.int64) for batch in held]
+    steps = np.diff(np.concatenate([np.empty(0, np.int64), *times]))
+    return int((steps < -lateness).sum()) > int((steps > 0).sum())

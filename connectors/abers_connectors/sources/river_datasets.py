@@ -17,9 +17,8 @@ import msgspec
 
 from abers.exceptions import ParameterError
 from abers.learners.river_adapters import require_river
-from abers.stream.cells import Cells
-from abers.stream.fields import ROW, Fields
-from abers.stream.schema import Schema
+from abers.stream.cells import ROW, Cells, Fields
+from abers.stream.columns import Schema
 from abers.stream.schema_columns import Readers
 from abers.suggestions import did_you_mean
 from abers_connectors.sources.base import Origin, batch_of

@@ -223,11 +223,7 @@ class AnswerSums {
   const std::vector<AnswerPoint>& trail() const { return trail_.points(); }
 
   std::string save() const {
-    std::string bytes;
-    FieldWriter write(bytes);
-    fields(*this, write);
-    trail_.save(bytes);
-    return bytes;
+    return saved_sums([&](FieldWriter& write) { fields(*this, write); }, trail_);
   }
 
   // Takes over what `save` wrote; std::invalid_argument, with nothing changed, for all else, also

@@ -15,9 +15,6 @@
 #include "interval_sums.hpp"
 #include "saved_module.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

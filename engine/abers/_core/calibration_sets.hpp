@@ -31,7 +31,7 @@
 
 namespace abers {
 
-// What scores say by themselves; in the order of `Kind` in abers/calibration/raw_probability.py.
+// What scores say by themselves; in the order of `Kind` in abers/calibration/protected.py.
 enum class Scores : std::uint8_t { kProbability, kLogit, kAny };
 
 inline double probability(Scores scores, double score) {

@@ -113,7 +113,8 @@ class ClassDelays {
  private:
   static std::size_t bin(std::int64_t delay) {
     const auto size = static_cast<std::uint64_t>(delay) + 1;
-    const auto even = std::min<std::size_t>(2 * (std::bit_width(size) - 1), kBins - 2);
+    const auto doublings = static_cast<std::size_t>(std::bit_width(size) - 1);
+    const auto even = std::min<std::size_t>(2 * doublings, kBins - 2);
     return size > delay_bins::kEnds[even] ? even + 1 : even;
   }
 

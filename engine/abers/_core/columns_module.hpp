@@ -7,9 +7,14 @@
 #include <cstdint>
 #include <span>
 
-namespace abers::bindings {
+namespace abers {
 
 namespace nb = nanobind;
+using namespace nb::literals;
+
+}  // namespace abers
+
+namespace abers::bindings {
 
 template <class T>
 using Column = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

@@ -7,9 +7,6 @@
 #include "columns_module.hpp"
 #include "experts.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

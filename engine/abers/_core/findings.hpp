@@ -22,7 +22,7 @@ struct ForecastGroup {
   }
 };
 
-// In the order of `STATUSES` in abers/monitoring/findings.py.
+// In the order of `STATUSES` in abers/monitoring/forecast_groups.py.
 enum class Status : std::uint8_t {
   kTrustworthy,
   kTooHigh,

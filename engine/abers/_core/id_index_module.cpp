@@ -13,9 +13,6 @@
 #include "id_index_codec.hpp"
 #include "saved_module.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

@@ -131,11 +131,7 @@ class IntervalSums {
   const std::vector<IntervalPeriod>& trail() const { return trail_.points(); }
 
   std::string save() const {
-    std::string bytes;
-    FieldWriter write(bytes);
-    fields(*this, write);
-    trail_.save(bytes);
-    return bytes;
+    return saved_sums([&](FieldWriter& write) { fields(*this, write); }, trail_);
   }
 
   // Takes over what `save` wrote; std::invalid_argument, with nothing changed, for all else.

@@ -1,6 +1,6 @@
 // The blocks of the isotonic mean of real labels on scores, by pooling adjacent violators.
 //
-// The contract is that of `abers/reference/isotonic_blocks.py`, the definition.
+// The contract is that of `abers/reference/isotonic.py`, the definition.
 #pragma once
 
 #include <cstddef>

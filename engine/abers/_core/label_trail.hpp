@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "saved_fields.hpp"
@@ -71,6 +72,16 @@ class LabelTrail {
   std::int64_t size_ = kFirst;
   std::vector<Point> points_;
 };
+
+// What is saved of sums with a trail: their fields, which `write_fields` writes, then its points.
+template <class F, class Point>
+std::string saved_sums(F write_fields, const LabelTrail<Point>& trail) {
+  std::string bytes;
+  FieldWriter write(bytes);
+  write_fields(write);
+  trail.save(bytes);
+  return bytes;
+}
 
 // Which predictions a period or a point has, by their numbers, and when they were made.
 struct Stretch {

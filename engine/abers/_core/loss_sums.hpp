@@ -1,5 +1,5 @@
 // Log losses of raw and served probabilities, and what bounds the loss that was saved; see `Losses`
-// in tests/oracles/answer_sums.py, and abers/answers/pays.py for the proof.
+// in tests/oracles/answer_sums.py, and abers/monitoring/answers/period.py for the proof.
 #pragma once
 
 #include <algorithm>

@@ -14,28 +14,21 @@
 
 #include "columns_module.hpp"
 #include "mean_set.hpp"
-#include "step.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
+#include "steps_module.hpp"
 
 namespace abers {
 namespace {
 
+using bindings::all;
 using bindings::Column;
 using bindings::require;
 using bindings::Rows;
 using Labelled = MeanSet::Labelled;
 
-bool all(const Column<const std::uint8_t>& steps, Step kind) {
-  const std::uint8_t* first = steps.data();
-  return std::all_of(first, first + steps.size(), [&](std::uint8_t step) { return step == kind; });
-}
-
 // Steps done until one was refused; all of them if none was. Steps of one kind are done together
 // where that is faster; it never shows in an answer. `out` has the four rows of the fits.
-std::size_t run(MeanSet& set, const Column<const std::uint8_t>& steps,
-                const Column<const double>& scores, const Column<const double>& labels,
+std::size_t run(MeanSet& set, const bindings::Steps& steps, const Column<const double>& scores,
+                const Column<const double>& labels,
                 const std::optional<Column<const double>>& times, const Rows& out,
                 const std::optional<Column<std::int64_t>>& held) {
   const std::size_t n = steps.size();
@@ -93,15 +86,6 @@ bool load_observations(MeanSet& set, const Column<const double>& scores,
   return set.load(all, late);
 }
 
-void check(const MeanSet& set) {
-  try {
-    set.check();
-  } catch (const CheckFailure& failure) {
-    PyErr_SetString(PyExc_AssertionError, failure.what());
-    throw nb::python_error();
-  }
-}
-
 }  // namespace
 
 void bind_mean(nb::module_& m) {
@@ -130,7 +114,7 @@ void bind_mean(nb::module_& m) {
       .def("observations", &abers::observations, "scores"_a, "labels"_a, "times"_a)
       .def("load_observations", &abers::load_observations, "scores"_a, "labels"_a, "times"_a,
            "late"_a)
-      .def("check", &abers::check)
+      .def("check", &bindings::check<MeanSet>)
       .def("__sizeof__", &MeanSet::bytes);
 }
 

@@ -19,9 +19,6 @@
 
 namespace abers::bindings {
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 template <std::size_t n>
 using Given = nb::ndarray<const double, nb::numpy, nb::ndim<n>, nb::c_contig, nb::device::cpu>;
 

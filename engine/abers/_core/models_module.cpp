@@ -24,9 +24,6 @@
 #include "models.hpp"
 #include "saved_module.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

@@ -17,6 +17,7 @@
 #include "columns_module.hpp"
 #include "saved_module.hpp"
 #include "set_codec.hpp"
+#include "steps_module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -43,6 +44,7 @@ void bind_verdicts(nb::module_& m);                 // in verdicts_module.cpp
 
 namespace {
 
+using bindings::all;
 using bindings::Column;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
@@ -56,14 +58,9 @@ void require_length(std::size_t wanted, std::initializer_list<std::size_t> lengt
   }
 }
 
-bool all(const Column<const std::uint8_t>& steps, Step kind) {
-  const std::uint8_t* first = steps.data();
-  return std::all_of(first, first + steps.size(), [&](std::uint8_t step) { return step == kind; });
-}
-
 // Steps done until one was refused; all of them if none was. Steps of one kind are done together
 // where that is faster; it never shows in an answer.
-std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
+std::size_t run(CalibrationSet& set, const bindings::Steps& steps,
                 const Column<const double>& scores, const Column<const std::uint8_t>& labels,
                 const std::optional<Column<const std::int64_t>>& weights,
                 const std::optional<Column<const double>>& times, const Floats& p0,
@@ -88,24 +85,10 @@ std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
     }
     if (set.learn_many(std::move(observations))) return n;
   }
-  for (std::size_t i = 0; i < n; ++i) {
-    const double score = scores.data()[i];
-    const int label = labels.data()[i];
-    const std::int64_t w = weight ? weight[i] : kOne;
-    const double t = time ? time[i] : std::nan("");
-    switch (steps.data()[i]) {
-      case kPredict:
-        if (predicts) std::tie(p0.data()[i], p1.data()[i]) = set.predict(score, w, t);
-        break;
-      case kLearn:
-        if (!set.learn(score, label, w, t)) return i;
-        break;
-      default:
-        if (!set.remove(score, label, w)) return i;
-    }
-    if (sizes) sizes[i] = set.size();
-  }
-  return n;
+  const auto predict = [&](std::size_t i, std::int64_t w, double t) {
+    if (predicts) std::tie(p0.data()[i], p1.data()[i]) = set.predict(scores.data()[i], w, t);
+  };
+  return bindings::run_each(set, steps, scores.data(), labels.data(), weight, time, sizes, predict);
 }
 
 void groups(CalibrationSet& set, const Floats& scores, const Integers& negatives,
@@ -167,15 +150,6 @@ void load_observations(CalibrationSet& set, const Column<const double>& scores,
   set.load_observations(all, late);
 }
 
-void check(const CalibrationSet& set) {
-  try {
-    set.check();
-  } catch (const CheckFailure& failure) {
-    PyErr_SetString(PyExc_AssertionError, failure.what());
-    throw nb::python_error();
-  }
-}
-
 }  // namespace
 }  // namespace abers
 
@@ -235,7 +209,7 @@ NB_MODULE(_core, m) {
       .def("load_groups", &abers::load_groups, "scores"_a, "negatives"_a, "positives"_a, "size"_a)
       .def("load_observations", &abers::load_observations, "scores"_a, "labels"_a, "weights"_a,
            "times"_a, "late"_a)
-      .def("check", &abers::check)
+      .def("check", &abers::bindings::check<CalibrationSet>)
       .def("save", [](CalibrationSet& set) { return abers::to_python(abers::save_set(set)); })
       .def_static(
           "load", [](const nb::bytes& payload) { return abers::load_set(abers::view(payload)); },

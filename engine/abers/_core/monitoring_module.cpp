@@ -22,9 +22,6 @@
 #include "saved_module.hpp"
 #include "tally.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

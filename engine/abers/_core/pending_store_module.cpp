@@ -11,9 +11,6 @@
 #include "columns_module.hpp"
 #include "pending_store.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

@@ -11,10 +11,7 @@
 #include "columns_module.hpp"
 #include "isotonic_blocks.hpp"
 #include "predictive_set.hpp"
-#include "step.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
+#include "steps_module.hpp"
 
 namespace abers {
 namespace {
@@ -57,7 +54,7 @@ nb::typed<nb::list, Answer> predict_many(PredictiveSet& set, const Column<const 
 }
 
 // Steps done until one was refused; all of them if none was.
-std::size_t run(PredictiveSet& set, const Column<const std::uint8_t>& steps,
+std::size_t run(PredictiveSet& set, const bindings::Steps& steps,
                 const Column<const double>& scores, const Column<const double>& labels,
                 const std::optional<Column<const std::int64_t>>& weights,
                 const std::optional<Column<const double>>& times,
@@ -73,27 +70,12 @@ std::size_t run(PredictiveSet& set, const Column<const std::uint8_t>& steps,
   std::int64_t* sizes = held ? held->data() : nullptr;
   double* out = quantiles.data();
   const nb::gil_scoped_release unlocked;
-  for (std::size_t i = 0; i < n; ++i) {
-    const double score = scores.data()[i];
-    const double label = labels.data()[i];
-    const std::int64_t w = weight ? weight[i] : kOne;
-    const double t = time ? time[i] : std::nan("");
-    switch (steps.data()[i]) {
-      case kPredict:
-        if (k > 0) {
-          set.quantiles(score, t, levels.data(), k, out + i * k, out + (n + i) * k,
-                        out + (2 * n + i) * k);
-        }
-        break;
-      case kLearn:
-        if (!set.learn(score, label, w, t)) return i;
-        break;
-      default:
-        if (!set.remove(score, label, w)) return i;
-    }
-    if (sizes) sizes[i] = set.size();
-  }
-  return n;
+  const auto predict = [&](std::size_t i, std::int64_t, double t) {
+    if (k == 0) return;
+    set.quantiles(scores.data()[i], t, levels.data(), k, out + i * k, out + (n + i) * k,
+                  out + (2 * n + i) * k);
+  };
+  return bindings::run_each(set, steps, scores.data(), labels.data(), weight, time, sizes, predict);
 }
 
 void observations(const PredictiveSet& set, const Column<double>& scores,
@@ -148,15 +130,6 @@ void load_pooled(PredictiveSet& set, const Column<const double>& scores,
   set.load_pooled(all, size);
 }
 
-void check(const PredictiveSet& set) {
-  try {
-    set.check();
-  } catch (const CheckFailure& failure) {
-    PyErr_SetString(PyExc_AssertionError, failure.what());
-    throw nb::python_error();
-  }
-}
-
 std::size_t blocks(const Column<const double>& scores, const Column<const double>& labels,
                    const Column<std::int64_t>& starts, const Column<double>& sums) {
   const std::size_t n = scores.size();
@@ -198,7 +171,7 @@ void bind_predictive(nb::module_& m) {
       .def("load_pooled", &abers::load_pooled, "scores"_a, "labels"_a, "weights"_a, "size"_a)
       .def("load_observations", &abers::load_observations, "scores"_a, "labels"_a, "weights"_a,
            "times"_a, "late"_a)
-      .def("check", &abers::check)
+      .def("check", &bindings::check<PredictiveSet>)
       .def("__sizeof__", &PredictiveSet::bytes);
   m.def("isotonic_blocks", &abers::blocks, "scores"_a, "labels"_a, "starts"_a, "sums"_a);
 }

@@ -1,7 +1,7 @@
 // The set behind predictive distributions: a buffer in the order of scores, and the rule by which
 // its observations are forgotten.
 //
-// The contract is that of `abers/reference/predictive_set.py`, the definition. Nothing is hidden or
+// The contract is that of `abers/reference/mean_set.py`, the definition. Nothing is hidden or
 // moved for a query: it reads the buffer and passes over what is too old for it.
 #pragma once
 

@@ -22,9 +22,6 @@
 #include "protection_codec.hpp"
 #include "saved_module.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

@@ -20,9 +20,6 @@
 #include "columns_module.hpp"
 #include "saved_module.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

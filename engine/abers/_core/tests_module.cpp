@@ -26,9 +26,6 @@
 #include "saved_module.hpp"
 #include "sequential_tests.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

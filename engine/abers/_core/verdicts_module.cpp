@@ -25,9 +25,6 @@
 #include "saved_module.hpp"
 #include "verdict_sequence.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace abers {
 namespace {
 

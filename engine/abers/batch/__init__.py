@@ -6,31 +6,31 @@ each category, intervals for a mean or around predictions, and maps that recalib
 distributions.
 """
 
-from abers.batch.bag_predictors import SimplifiedVennAbers, TransductiveVennAbers
-from abers.batch.beta_cdf import BetaCDF
+from abers.batch.bag_predictors import SimplifiedVennAbers, TransductiveVennAbers, cvap
 from abers.batch.conformal_interval import ConformalInterval
 from abers.batch.continuous import CalibratedDistribution
-from abers.batch.cvap import cvap
 from abers.batch.gp_beta import GPBeta
 from abers.batch.ivar import IVAR, MeanInterval, MeanIntervals
 from abers.batch.mondrian import Mondrian
 from abers.batch.multicalibration import VennMulticalibration
-from abers.batch.quantile_calibration import QuantileCalibration
-from abers.batch.scorers import Scorer
+from abers.batch.pit_maps import BetaCDF, QuantileCalibration
 from abers.batch.self_calibrating_interval import (
     CalibratedInterval,
     CalibratedIntervals,
     SelfCalibratingInterval,
 )
-from abers.batch.taxonomies import (
+from abers.batch.unbounded_ivar import UnboundedIVAR, UnboundedMean, UnboundedMeans
+from abers.batch.venn import (
     ByFeature,
     IsotonicTaxonomy,
     NearestNeighbours,
     PredictedClass,
     ScoreBins,
+    Scorer,
+    Taxonomy,
+    VennPrediction,
+    VennPredictor,
 )
-from abers.batch.unbounded_ivar import UnboundedIVAR, UnboundedMean, UnboundedMeans
-from abers.batch.venn import Taxonomy, VennPrediction, VennPredictor
 
 __all__ = [
     "IVAR",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from abers.calibration.logistic import logistic
+from abers.calibration.baselines import logistic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

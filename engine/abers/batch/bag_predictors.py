@@ -1,7 +1,10 @@
-"""Venn-Abers predictors that train the scorer themselves, on all observations.
+"""Venn-Abers predictors of a set of observations: they train the scorer themselves, or K of them.
 
 The simplified predictor trains it once. The full one retrains it for every object and either label,
 so that nothing distinguishes the object from the others but its place in the bag.
+
+The cross Venn-Abers prediction of a batch. Each fold is one calibration set, which learns all its
+observations and then predicts all queries.
 """
 
 from __future__ import annotations
@@ -12,24 +15,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abers import validation
-from abers.batch import scorers
-from abers.calibration.intervals import VennInterval, VennIntervals
+from abers.batch.venn import extended, many, scored
+from abers.calibration.intervals import CrossIntervals, VennInterval, VennIntervals
 from abers.calibration.venn_abers import VennAbers
+from abers.exceptions import ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from abers.arrays import Bytes
-    from abers.batch.scorers import Objects, Scorer
+    from abers.batch.venn import Objects, Scorer
 
-__all__ = ["SimplifiedVennAbers", "TransductiveVennAbers"]
+__all__ = ["SimplifiedVennAbers", "TransductiveVennAbers", "cvap"]
 
 
 class _BagPredictor(ABC):
     """A scorer, and a bag of objects with their labels 0 and 1, checked."""
 
     def __init__(self, scorer: Scorer, objects: ArrayLike, labels: ArrayLike) -> None:
-        self._scorer, self._objects = scorer, scorers.many(objects)
+        self._scorer, self._objects = scorer, many(objects)
         self._labels: Bytes = validation.labels(labels, len(self._objects))
 
     def __len__(self) -> int:
@@ -58,7 +64,7 @@ class _BagPredictor(ABC):
         ParameterError, ScoreError
             If the object or a score cannot be used.
         """
-        p0, p1 = self._predict(scorers.many([one]))
+        p0, p1 = self._predict(many([one]))
         return VennInterval(float(p0[0]), float(p1[0]))
 
     def predict_many(self, objects: ArrayLike) -> VennIntervals:
@@ -79,7 +85,7 @@ class _BagPredictor(ABC):
         ParameterError, ScoreError
             If an object or a score cannot be used.
         """
-        return self._predict(scorers.many(objects))
+        return self._predict(many(objects))
 
 
 class SimplifiedVennAbers(_BagPredictor):
@@ -129,10 +135,10 @@ class SimplifiedVennAbers(_BagPredictor):
         super().__init__(scorer, objects, labels)
         self._score = scorer(self._objects, self._labels)
         self._calibrator = VennAbers()
-        self._calibrator.learn_many(scorers.scored(self._score, self._objects), self._labels)
+        self._calibrator.learn_many(scored(self._score, self._objects), self._labels)
 
     def _predict(self, objects: Objects) -> VennIntervals:
-        return self._calibrator.predict_many(scorers.scored(self._score, objects))
+        return self._calibrator.predict_many(scored(self._score, objects))
 
 
 class TransductiveVennAbers(_BagPredictor):
@@ -183,11 +189,71 @@ class TransductiveVennAbers(_BagPredictor):
 
     def _fit(self, one: ArrayLike, label: int) -> float:
         """Return the value of the isotonic calibrator at the object, if it is given that label."""
-        objects = scorers.extended(self._objects, scorers.many([one]))
+        objects = extended(self._objects, many([one]))
         labels = np.append(self._labels, np.uint8(label))
-        scores = scorers.scored(self._scorer(objects, labels), objects)
+        scores = scored(self._scorer(objects, labels), objects)
         calibrator = VennAbers()
         calibrator.learn_many(scores, labels)
         value = calibrator.isotonic(float(scores[-1]))
         assert value is not None, "the object itself is kept"  # noqa: S101 - for the types
         return value
+
+
+def cvap(
+    scores: Sequence[ArrayLike], labels: Sequence[ArrayLike], queries: Sequence[ArrayLike]
+) -> CrossIntervals:
+    """Cross Venn-Abers prediction of a batch, by K calibration sets.
+
+    Parameters
+    ----------
+    scores, labels
+        K arrays each, of shape (n_k,): for fold k, the scores of its observations by the scorer
+        that was trained without them, and their labels.
+    queries
+        K arrays of shape (m,): the scores of the test observations by each of the K scorers.
+
+    Returns
+    -------
+    CrossIntervals
+        Arrays of shape (m, K).
+
+    Raises
+    ------
+    InputError
+        If the numbers of arrays or of queries differ, or a value cannot be used.
+
+    Notes
+    -----
+    **Guarantee.** None (see `CrossVennAbers`).
+
+    References
+    ----------
+    Vovk, Petej & Fedorova (2015), section 4, Algorithms 1-6.
+
+    Examples
+    --------
+    >>> from abers.batch import cvap
+    >>> scores, labels = [[0.1, 0.35, 0.4, 0.8], [0.2, 0.6]], [[0, 0, 1, 1], [0, 1]]
+    >>> found = cvap(scores, labels, [[0.5, 0.9], [0.4, 0.9]])
+    >>> found.p0.tolist(), found.p1.tolist()
+    ([[0.5, 0.0], [0.6666666666666666, 0.5]], [[1.0, 1.0], [1.0, 1.0]])
+    >>> found.merged.round(4).tolist()
+    [0.5858, 0.7101]
+    """
+    if not len(scores) == len(labels) == len(queries) > 0:
+        msg = (
+            f"scores has {len(scores)} arrays, labels {len(labels)}, queries {len(queries)}; "
+            "give one of each per fold, and at least one"
+        )
+        raise ParameterError(msg)
+    columns = [validation.at(f"fold {k}", validation.scores, one) for k, one in enumerate(queries)]
+    rows = {len(column) for column in columns}
+    if len(rows) > 1:
+        msg = f"queries has {sorted(rows)} rows; each scorer must score every test observation"
+        raise ParameterError(msg)
+    p0, p1 = np.empty((2, len(columns), rows.pop()))
+    for k, column in enumerate(columns):
+        calibrator = VennAbers()
+        validation.at(f"fold {k}", calibrator.learn_many, scores[k], labels[k])
+        p0[k], p1[k] = calibrator.predict_many(column)
+    return CrossIntervals(p0.T, p1.T)

@@ -6,18 +6,31 @@ The set behind `abers.regression.IVAPR` does the mathematics: it learns errors i
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+import struct
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+)
 
 import numpy as np
 
 from abers import validation
-from abers.arrays import LEARN, PREDICT
+from abers.arrays import LEARN, ONE, PREDICT
+from abers.backends import core
 from abers.base import Capabilities
-from abers.batch._level_calibrator import LevelCalibrator
 from abers.exceptions import LabelError, ParameterError, ScoreError
-from abers.regression.prediction_interval import PredictionInterval, PredictionIntervals
+from abers.mathematics import Forgetting, Many, One, Steps
+from abers.regression.coverage_tracker import PredictionInterval, PredictionIntervals
+from abers.regression.distribution_calibrator import BoundedCalibrator
+from abers.regression.ivapr import dump_held, held_rows, load_held
 from abers.serialization import pack, require, unpack
-from abers.steps import Steps
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -25,11 +38,61 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from abers._core import PredictiveSet
     from abers.arrays import Floats, Integers
 
     Prediction: TypeAlias = "float | Sequence[float]"
 
-__all__ = ["ConformalInterval"]
+__all__ = ["EVERYWHERE", "ConformalInterval", "LevelCalibrator"]
+
+EVERYWHERE = (-np.inf, np.inf)
+_LEVEL_STRUCT = struct.Struct("<d")
+
+S = TypeVar("S")  # a score
+
+
+class LevelCalibrator(BoundedCalibrator[S, One, Many], Generic[S, One, Many]):
+    """A calibrator with one level, and a set of scores and numbers of weight 1."""
+
+    _ends: tuple[float, float] = EVERYWHERE
+    _ends_name: ClassVar[str] = "support"
+
+    def __init__(
+        self,
+        level: float,
+        window: int | None = None,
+        max_age: float | None = None,
+        half_life: float | None = None,
+    ) -> None:
+        super().__init__(window, max_age, half_life)
+        self._level = validation.fraction(level, "level")
+        rule = self._forgetting
+        ages = (rule.max_age or 0.0, rule.half_life or 0.0)
+        self._held = cast("PredictiveSet", core.PredictiveSet(rule.window or 0, *ages))
+
+    @property
+    def level(self) -> float:
+        """The probability with which an interval is to cover the label."""
+        return self._level
+
+    def _options(self) -> list[str]:
+        return [str(self._level), *super()._options()]
+
+    def _save(self) -> bytes:
+        held = dump_held(self._held, EVERYWHERE, np.empty(0))
+        return pack([_LEVEL_STRUCT.pack(self._level), held])
+
+    def _load(self, payload: memoryview) -> None:
+        packed_level, packed_set = unpack(payload)
+        (level,) = _LEVEL_STRUCT.unpack(packed_level)
+        held, header, grid = load_held(packed_set)
+        require((header.lo, header.hi) == EVERYWHERE, "support")
+        require(not len(grid), "grid")
+        weights = held_rows(held)[2]
+        require(held.total == held.size * ONE and not (weights % ONE).any(), "weights")
+        self._forget_by(Forgetting.of(held))
+        self._level, self._held = validation.fraction(level, "level"), held
+
 
 Error: TypeAlias = Literal["absolute", "cqr"]
 _KINDS: tuple[Error, ...] = get_args(Error)
@@ -125,7 +188,7 @@ class ConformalInterval(LevelCalibrator["Prediction", PredictionInterval, Predic
         half_life: float | None = None,
     ) -> None:
         super().__init__(level, window, max_age, half_life)
-        if score not in _KINDS:
+        if not isinstance(score, str) or score not in _KINDS:
             msg = f"score={shown(score)} is unknown; use {', '.join(_KINDS)}"
             raise ParameterError(msg)
         self._error: Error = score

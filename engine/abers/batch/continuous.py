@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 
 from abers.batch._beta_curve import bounded, logs
-from abers.calibration.logistic import logistic
+from abers.calibration.baselines import logistic
 from abers.regression.base_distribution import BaseDistribution
 from abers.regression.distribution import PredictiveDistribution
 from abers.validation import finite, plain

@@ -18,15 +18,14 @@ from abers.arrays import ONE
 from abers.base import Capabilities
 from abers.calibration import sets
 from abers.exceptions import ParameterError
-from abers.forgetting import Forgetting
-from abers.regression.bounded_labels import BoundedCalibrator
+from abers.mathematics import PREDICT, REMOVE, Forgetting
+from abers.regression.distribution_calibrator import BoundedCalibrator
 from abers.serialization import pack, require, unpack
-from abers.steps import PREDICT, REMOVE
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers.arrays import Bytes, Floats, Integers
-    from abers.steps import Steps
+    from abers.mathematics import Steps
 
 __all__ = ["IVAR", "MeanInterval", "MeanIntervals", "checked_bounds"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from abers.arrays import unmasked
 from abers.exceptions import InputError, ParameterError
-from abers.saveable import CopiedWhole
+from abers.serialization import CopiedWhole
 from abers.validation import count, shown
 
 if TYPE_CHECKING:

@@ -15,17 +15,17 @@ from abers import validation
 from abers.arrays import packed, parsed
 from abers.backends import core
 from abers.base import Capabilities
-from abers.calibration import plain_calls
+from abers.calibration import venn_abers
 from abers.exceptions import InputError, LabelError, ParameterError
-from abers.forgetting import Forgetting
-from abers.regression.bounded_labels import BoundedCalibrator
+from abers.mathematics import Forgetting
+from abers.regression.distribution_calibrator import BoundedCalibrator
 from abers.serialization import MAX_COUNT, require
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers._core import MeanSet
     from abers.arrays import Floats, Integers
-    from abers.steps import Steps
+    from abers.mathematics import Steps
 
 __all__ = ["UnboundedIVAR", "UnboundedMean", "UnboundedMeans"]
 
@@ -108,7 +108,7 @@ class UnboundedIVAR(BoundedCalibrator[float, UnboundedMean, UnboundedMeans]):
     keeps learning, or under drift. The interval is not a confidence interval: the error of its
     middle may be larger than its width.
 
-    **No limits** has the interval while fewer than 2m labels are kept.
+    **Few labels.** The interval has no limits while fewer than 2m labels are kept.
 
     **Ties** in score and label are pooled, so `low` is never above `high`.
 
@@ -171,7 +171,7 @@ class UnboundedIVAR(BoundedCalibrator[float, UnboundedMean, UnboundedMeans]):
 
     # The core answers plain calls, as those of `abers.VennAbers`.
 
-    @plain_calls.predicts(UnboundedMean)
+    @venn_abers.predicts(UnboundedMean)
     def predict_one(
         self,
         score: float,
@@ -183,7 +183,7 @@ class UnboundedIVAR(BoundedCalibrator[float, UnboundedMean, UnboundedMeans]):
         """Predict for one score, as all calibrators do: `abers.base.Calibrator.predict_one`."""
         return super().predict_one(score, time, weight, number=number)
 
-    @plain_calls.learns
+    @venn_abers.learns
     def learn_one(
         self,
         score: float,

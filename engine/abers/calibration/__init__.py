@@ -1,16 +1,10 @@
 """Classification: calibrators of binary scores and of several classes, and baselines."""
 
-from abers.calibration.baselines import Baseline, DirectIsotonic, Isotonic
-from abers.calibration.beta import BetaCalibration
+from abers.calibration.baselines import Baseline, BetaCalibration, DirectIsotonic, Isotonic, Platt
 from abers.calibration.cross import CrossVennAbers
-from abers.calibration.cross_intervals import (
+from abers.calibration.intervals import (
     CrossInterval,
     CrossIntervals,
-    cross_brier_merge,
-    cross_ends,
-    cross_log_merge,
-)
-from abers.calibration.intervals import (
     MultiInterval,
     MultiIntervals,
     ProtectedInterval,
@@ -18,11 +12,12 @@ from abers.calibration.intervals import (
     VennInterval,
     VennIntervals,
     brier_merge,
+    cross_brier_merge,
+    cross_ends,
+    cross_log_merge,
     log_merge,
 )
-from abers.calibration.one_vs_one import OneVsOne
-from abers.calibration.one_vs_rest import OneVsRest
-from abers.calibration.platt import Platt
+from abers.calibration.multiclass import OneVsOne, OneVsRest
 from abers.calibration.protected import ProtectedVennAbers
 from abers.calibration.protected_classes import ProtectedMultiClass
 from abers.calibration.protected_cross import ProtectedCrossVennAbers

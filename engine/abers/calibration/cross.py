@@ -1,30 +1,265 @@
 """The cross Venn-Abers predictor: K calibration sets, one for the scores of each learner.
 
 The set of its fold learns an observation, and all sets predict it.
+
+The K folds of a cross calibrator: which one an observation belongs to, and its K scores. The id
+decides the fold, by blake2b, so the fold is known before the label and is the same on every
+machine. Without ids, labels go to the folds in turn.
 """
 
 from __future__ import annotations
 
+import math
 import struct
-from typing import TYPE_CHECKING, ClassVar
+from abc import abstractmethod
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import numpy as np
 
 from abers import validation
+from abers.arrays import unmasked
 from abers.backends import require_native
-from abers.base import Capabilities
+from abers.base import NO_TIME, Calibrator, Capabilities
 from abers.calibration import sets
-from abers.calibration.cross_intervals import CrossInterval, CrossIntervals
-from abers.calibration.fold_calibrator import FoldCalibrator
-from abers.forgetting import Forgetting
+from abers.calibration.intervals import CrossInterval, CrossIntervals
+from abers.exceptions import NotHeldError, ParameterError, WeightError
+from abers.mathematics import LEARN, NO_NUMBER, PREDICT, Forgetting, Many, One
 from abers.serialization import MAX_COUNT, pack, require, unpack
-from abers.steps import PREDICT
+from abers.validation import at, shown
 
 if TYPE_CHECKING:
-    from abers.arrays import Integers
-    from abers.steps import Steps
+    from collections.abc import Sequence
 
-__all__ = ["CrossVennAbers"]
+    from numpy.typing import ArrayLike
+
+    from abers.arrays import Floats, Integers
+    from abers.mathematics import Steps
+
+__all__ = [
+    "CrossVennAbers",
+    "FoldCalibrator",
+    "fold_of",
+    "fold_of_id",
+    "fold_of_rows",
+    "score_columns",
+    "score_row",
+]
+
+_FLOATS = {float}
+_DIGEST = 8  # bytes of blake2b that are read as a number, little-endian
+
+
+def fold_of_id(id_: object, folds: int) -> int:
+    """Return the fold of an id: blake2b of its text in UTF-8, modulo K."""
+    if isinstance(id_, bool) or not isinstance(id_, str | int | np.integer):
+        msg = f"id {shown(id_)} is neither a string nor a whole number; give it as a string"
+        raise ParameterError(msg)
+    digest = blake2b(str(id_).encode("utf-8", "surrogatepass"), digest_size=_DIGEST).digest()
+    return int.from_bytes(digest, "little") % folds
+
+
+def _checked(fold: object, folds: int) -> int:
+    if isinstance(fold, bool) or not isinstance(fold, int | np.integer) or not 0 <= fold < folds:
+        msg = f"fold {shown(fold)} is unknown; the folds are 0 to {folds - 1}"
+        raise ParameterError(msg)
+    return int(fold)
+
+
+def fold_of(fold: object, id_: object, folds: int) -> int | None:
+    """Return the fold of an observation, by number or by id; None without either."""
+    if fold is not None and id_ is not None:
+        msg = "fold and id exclude each other; the id decides the fold"
+        raise ParameterError(msg)
+    if id_ is not None:
+        return fold_of_id(id_, folds)
+    return None if fold is None else _checked(fold, folds)
+
+
+def fold_of_rows(
+    numbers: ArrayLike | None, ids: Iterable[object] | None, folds: int, rows: int
+) -> Integers | None:
+    """Return the fold of each row, by number or by id; None without either."""
+    if numbers is not None and ids is not None:
+        msg = "folds and ids exclude each other; the ids decide the folds"
+        raise ParameterError(msg)
+    if numbers is None and ids is None:
+        return None
+    given = list(ids) if ids is not None else np.asarray(unmasked(numbers)).tolist()
+    if len(given) != rows:
+        what = "folds" if ids is None else "ids"
+        msg = f"{what} has {len(given)} rows, scores has {rows}; give one of each per row"
+        raise ParameterError(msg)
+    check = _checked if ids is None else fold_of_id
+    return np.array([at(f"row {i}", check, one, folds) for i, one in enumerate(given)], np.int64)
+
+
+def score_row(scores: object, folds: int) -> list[float]:
+    """Check the scores of one observation, one by each of the K learners."""
+    if (
+        isinstance(scores, list | tuple)
+        and len(scores) == folds
+        and {*map(type, scores)} == _FLOATS
+    ):
+        row = [score + 0.0 for score in scores]  # -0.0 becomes 0.0
+        if math.isfinite(sum(row)):  # so all of them are
+            return row
+    given = list(scores) if isinstance(scores, Iterable) else [scores]
+    if len(given) != folds:
+        msg = f"scores has {len(given)} values; give one by each of the {folds} learners"
+        raise ParameterError(msg)
+    return [at(f"fold {k}", validation.score, score) for k, score in enumerate(given)]
+
+
+def score_columns(scores: ArrayLike, folds: int) -> Floats:
+    """Check the scores of many observations, a row each; return a contiguous row for each fold."""
+    array = validation.array(scores, f"scores must be of shape (n, {folds})")
+    if array.size == 0:
+        array = array.reshape(0, folds)
+    if array.ndim != 2 or array.shape[1] != folds:  # noqa: PLR2004 - rows and folds
+        msg = f"scores must be of shape (n, {folds}), one column a fold, not {array.shape}"
+        raise ParameterError(msg)
+    return np.array([at(f"fold {k}", validation.scores, array[:, k]) for k in range(folds)])
+
+
+class FoldCalibrator(Calibrator["Sequence[float]", int, One, Many], Generic[One, Many]):
+    """A calibrator of the scores of K learners, each trained without its fold."""
+
+    _own_columns = ("folds", "ids")
+    _lowest: float = math.nan  # a number is no score
+
+    @property
+    @abstractmethod
+    def folds(self) -> int:
+        """Number K of folds."""
+
+    @property
+    @abstractmethod
+    def _taught(self) -> int:
+        """Number of labels learned, less those removed."""
+
+    def _options(self) -> list[str]:
+        return [f"folds={self.folds}", *super()._options()]
+
+    def fold_of(self, id: str | int | None = None) -> int:  # noqa: A002 - the word of `learn_one`
+        """Return the fold of an id, or of the next label without an id.
+
+        Parameters
+        ----------
+        id
+            A string or a whole number, which is taken as its decimal digits.
+
+        Returns
+        -------
+        int
+            From 0 to K - 1: the learner that must not be trained on this observation.
+
+        Raises
+        ------
+        ParameterError
+            If the id is of another type.
+
+        Examples
+        --------
+        >>> from abers import CrossVennAbers
+        >>> calibrator = CrossVennAbers(folds=5)
+        >>> calibrator.fold_of("order-17"), calibrator.fold_of("order-18"), calibrator.fold_of()
+        (1, 3, 0)
+        """
+        return self._taught % self.folds if id is None else fold_of_id(id, self.folds)
+
+    def learn_one(
+        self,
+        scores: Sequence[float],
+        label: int,
+        *,
+        number: float | None = None,
+        fold: int | None = None,
+        id: str | int | None = None,  # noqa: A002 - the field's word
+        weight: float = 1.0,
+        time: float | None = None,
+    ) -> None:
+        """Learn one labelled observation in its fold; of its K scores that of the fold is learned.
+
+        The number of the `fold`, from 0 to K - 1, or the `id` decides. Without them the folds take
+        turns. Everything else is as in `abers.base.Calibrator.learn_one`.
+        """
+        row, named, units = self._score(scores), self._label(label), self._weight(weight)
+        given = fold_of(fold, id, self.folds)
+        timed = self._by_time or time is not None
+        when = self._forgetting.time(time) if timed else NO_TIME
+        of = NO_NUMBER if number is None else validation.observation(number)
+        with self._lock:
+            k = self._taught % self.folds if given is None else given
+            learned = self._learn_in(k, row, named, units, when, of)
+        if not learned:
+            raise WeightError(self._overflow())
+
+    def remove_one(
+        self,
+        scores: Sequence[float],
+        label: int,
+        *,
+        fold: int | None = None,
+        id: str | int | None = None,  # noqa: A002 - the field's word
+        weight: float = 1.0,
+    ) -> None:
+        """Undo one `learn_one` with the same arguments, exactly.
+
+        `fold` or `id` must be given, since the turn of an observation is not stored. Everything
+        else is as in `abers.base.Calibrator.remove_one`.
+        """
+        self._require_removal()
+        row, named, units = self._score(scores), self._label(label), self._weight(weight)
+        k = fold_of(fold, id, self.folds)
+        if k is None:
+            msg = "an observation can be removed only from its fold; give fold or id"
+            raise ParameterError(msg)
+        with self._lock:
+            removed = self._remove_from(k, row[k], named, units)
+        if not removed:
+            raise NotHeldError(self._not_held(row[k], named, units))
+
+    # The mathematics
+
+    def _score(self, score: object) -> list[float]:
+        return score_row(score, self.folds)
+
+    def _scores(self, scores: ArrayLike) -> Floats:
+        return score_columns(scores, self.folds)
+
+    def _extra(self, columns: dict[str, Any], length: int) -> Integers | None:
+        """Return the fold of each row; None if labels take turns."""
+        folds, ids = columns.pop("folds", None), columns.pop("ids", None)
+        super()._extra(columns, length)
+        return fold_of_rows(folds, ids, self.folds, length)
+
+    @abstractmethod
+    def _learn_in(
+        self, fold: int, scores: list[float], label: int, weight: int, time: float, number: int
+    ) -> bool:
+        """Learn an observation in its fold; return False if the total weight would be too large."""
+
+    def _remove_from(self, fold: int, score: float, label: int, weight: int) -> bool:
+        """Undo `_learn_in`; return False if that weight is not there."""
+        raise NotImplementedError
+
+    def _learn(self, score: list[float], label: int, weight: int, time: float, number: int) -> bool:
+        raise NotImplementedError  # `learn_one` needs the fold
+
+    # Batches
+
+    def _folds_of(self, steps: Steps) -> Integers:
+        """Return the fold of each step; labels without one take turns."""
+        turns = (self._taught + np.cumsum(steps.kinds == LEARN) - 1) % self.folds
+        folds: Integers = turns if steps.extra is None else steps.extra
+        return folds
+
+    def _refuse(self, fold: int, row: int) -> WeightError:
+        msg = f"fold {fold}: row {row}: {self._overflow()} (within the fold)"
+        return WeightError(msg)
+
 
 _HEADER = struct.Struct("<QQ")  # folds, labels learned
 
@@ -50,7 +285,7 @@ class CrossVennAbers(FoldCalibrator[CrossInterval, CrossIntervals]):
     Raises
     ------
     ParameterError
-        If an option is invalid.
+        If there are fewer than 2 folds, or the rule of forgetting is invalid, as in `VennAbers`.
 
     Notes
     -----

@@ -2,6 +2,9 @@
 
 A mixture of methods gives the vector of probabilities: the raw one, one-vs-rest Venn-Abers
 calibrators, and regressions that combine these. The core runs all of it.
+
+A new class of a protected calibrator: what its calibrator knows about it. Earlier observations have
+another class, and score 0 for the new class.
 """
 
 from __future__ import annotations
@@ -10,17 +13,17 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from abers import validation
 from abers.backends import core
 from abers.base import Calibrator, Capabilities
 from abers.calibration import sets
-from abers.calibration._class_probabilities import ClassProbabilities
-from abers.calibration._classes import Classes, Label
-from abers.calibration.class_growth import rest_of_new
+from abers.calibration._classes import Classes, ClassProbabilities, Label
 from abers.calibration.intervals import MultiInterval, MultiIntervals
-from abers.calibration.lane_mixture import first_weight
-from abers.calibration.protected_pool import ProtectedPool
+from abers.calibration.protected import ProtectedPool
 from abers.exceptions import ParameterError
-from abers.forgetting import Forgetting
+from abers.mathematics import Forgetting
 from abers.serialization import pack, require, unpack
 
 if TYPE_CHECKING:
@@ -28,9 +31,23 @@ if TYPE_CHECKING:
 
     from abers._core import CalibrationSet, ClassProtection
     from abers.arrays import Floats, Integers
-    from abers.steps import Steps
+    from abers.mathematics import Steps
 
-__all__ = ["ProtectedMultiClass", "class_protection"]
+__all__ = ["ProtectedMultiClass", "class_protection", "rest_of_new"]
+
+
+def rest_of_new(held: CalibrationSet) -> CalibrationSet:
+    """Return the one-vs-rest set of a new class, from that of any other class."""
+    found = sets.empty(Forgetting.of(held))
+    if held.window or held.lifetime:
+        scores, labels, weights, times = sets.observations(held)
+        order = np.lexsort((weights, times)) if held.lifetime else np.arange(len(scores))
+        nothing = np.zeros_like(scores), np.zeros_like(labels)
+        found.load_observations(*nothing, weights[order], times[order], held.late)
+    elif held.size:
+        total = np.array([held.total])
+        found.load_groups(np.zeros(1), total, np.zeros(1, np.int64), held.size)
+    return found
 
 
 def class_protection(
@@ -69,8 +86,8 @@ class ProtectedMultiClass(
     Raises
     ------
     ParameterError
-        If an option makes no sense, more than one rule of forgetting is given, or the classes are
-        not 2 to `max_classes` different labels.
+        If an option is invalid, more than one rule of forgetting is given, or the classes are not
+        2 to `max_classes` different labels.
 
     Notes
     -----
@@ -137,7 +154,7 @@ class ProtectedMultiClass(
         self._model = class_protection(self._forgetting, len(known), self._raw_weight)
 
     def _become(self, classes: Classes, raw_weight: float, rule: Forgetting) -> None:
-        self._raw_weight = first_weight(raw_weight, "raw_weight")
+        self._raw_weight = validation.fraction(raw_weight, "raw_weight")
         self._classes = classes
         self._forget_by(rule)
 

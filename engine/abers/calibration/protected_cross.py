@@ -13,20 +13,25 @@ from abers import validation
 from abers.backends import core
 from abers.base import Capabilities
 from abers.calibration import sets
-from abers.calibration.fold_calibrator import FoldCalibrator
+from abers.calibration.cross import FoldCalibrator
 from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals
-from abers.calibration.lane_mixture import first_weight
-from abers.calibration.protected_pool import ProtectedPool
-from abers.calibration.raw_probability import KINDS, REMEDY, BinaryMixture, Kind, checked_kind
-from abers.calibration.score_range import within
-from abers.forgetting import Forgetting
+from abers.calibration.protected import (
+    KINDS,
+    REMEDY,
+    BinaryMixture,
+    Kind,
+    ProtectedPool,
+    checked_kind,
+)
+from abers.calibration.sets import within
+from abers.mathematics import Forgetting
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from abers._core import CalibrationSet, FoldProtection
     from abers.arrays import Floats, Integers
-    from abers.steps import Steps
+    from abers.mathematics import Steps
 
 __all__ = ["ProtectedCrossVennAbers", "fold_protection"]
 
@@ -62,16 +67,13 @@ class ProtectedCrossVennAbers(
         Number K of folds, at least 2.
     window, max_age, half_life
         A rule of forgetting, as in `CrossVennAbers`, is that of the cross calibrator.
-    scores
-        "probability"; "logit" if scores are log odds; "any" for other numbers: then the running
-        share of label 1 is the raw probability.
-    raw_weight
-        Weight of the raw probability in the mixture at first, between 0 and 1.
+    scores, raw_weight
+        As in `ProtectedVennAbers`; the scores of all learners are of one kind.
 
     Raises
     ------
     ParameterError
-        If an option makes no sense, or more than one rule of forgetting is given.
+        If there are fewer than 2 folds, or as `ProtectedVennAbers`.
 
     Notes
     -----
@@ -135,7 +137,7 @@ class ProtectedCrossVennAbers(
 
     def _become(self, folds: int, scores: Kind, raw_weight: float, rule: Forgetting) -> None:
         self._scores_are = checked_kind(scores)
-        self._raw_weight = first_weight(raw_weight, "raw_weight")
+        self._raw_weight = validation.fraction(raw_weight, "raw_weight")
         self._count = folds
         self._forget_by(rule)
 

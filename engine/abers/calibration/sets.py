@@ -1,4 +1,11 @@
-"""Calibration sets of the core: run, copied, saved, and the base of what holds one."""
+"""Calibration sets of the core, the base of what holds one, and the scores and rates of its labels.
+
+Known rates at which labels of each class come. If the label of an observation comes with a
+probability r_y that depends on its class y alone, the labels that came are not as all observations
+are: those of class y stand for 1 / r_y observations each. So they are learned with that weight, and
+a query gets the weight of the class that it is given; then labels and query are exchangeable by
+weight (Tibshirani et al. 2019).
+"""
 
 from __future__ import annotations
 
@@ -6,26 +13,35 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 import numpy as np
 
+from abers import validation
 from abers.arrays import ONE
 from abers.backends import core
 from abers.base import Calibrator, L, S
-from abers.calibration.label_rates import ALL
+from abers.exceptions import ParameterError, ScoreError
 from abers.mathematics import Many, One
 from abers.serialization import seal, unseal
+from abers.validation import shown
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
     from abers._core import CalibrationSet, Model
     from abers.arrays import Floats, Integers
-    from abers.calibration.label_rates import LabelRates
-    from abers.forgetting import Forgetting
-    from abers.steps import Steps
+    from abers.mathematics import Forgetting, Steps
 
 __all__ = [
+    "ALL",
+    "LEAST",
     "MAGIC",
+    "TOO_HEAVY",
     "Groups",
     "HeldCalibrator",
+    "LabelRates",
+    "ScoreRange",
+    "among_labelled",
+    "checked_rates",
     "copied",
     "dump",
     "empty",
@@ -38,7 +54,118 @@ __all__ = [
     "pairs",
     "sealed",
     "unsealed",
+    "within",
 ]
+
+LabelRates = tuple[float, float]
+"""Shares of the labels of class 0, and of class 1, that come."""
+
+ALL: LabelRates = (1.0, 1.0)
+"""The rates where every label comes."""
+
+LEAST = 1e-6
+"""The least rate: a label stands for at most so many observations that sums of weights have room.
+"""
+
+TOO_HEAVY = "forget earlier; with label_rates a label weighs 1 over the share of its class"
+"""What to do where only the calibrator weighs labels, and they weigh too much."""
+
+
+def checked_rates(rates: Sequence[float]) -> LabelRates:
+    """Check rates of labels.
+
+    Parameters
+    ----------
+    rates
+        Share of the labels of class 0 that come, and that of class 1.
+
+    Returns
+    -------
+    tuple of float
+        Both, each from `LEAST` to 1.
+
+    Raises
+    ------
+    ParameterError
+        If they are not two numbers, or out of range.
+
+    Examples
+    --------
+    >>> checked_rates([0.5, 1])
+    (0.5, 1.0)
+    """
+    try:
+        zero, one = (float(validation.score(rate)) for rate in rates)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(_refused(rates)) from error
+    if not all(LEAST <= rate <= 1.0 for rate in (zero, one)):
+        raise ParameterError(_refused(rates))
+    return zero, one
+
+
+def among_labelled(probabilities: Floats, rates: LabelRates) -> Floats:
+    """Return probabilities of label 1 among observations with labels.
+
+    Parameters
+    ----------
+    probabilities
+        Probabilities among all observations, an array of any shape.
+    rates
+        The rates of labels.
+
+    Returns
+    -------
+    numpy.ndarray
+        Probabilities with the odds times r_1 / r_0, of the same shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> among_labelled(np.array([0.0, 0.5, 1.0]), (0.5, 1.0)).round(3).tolist()
+    [0.0, 0.667, 1.0]
+    """
+    if rates[0] == rates[1]:
+        return probabilities
+    ones = probabilities * rates[1]
+    labelled: Floats = ones / (ones + (1.0 - probabilities) * rates[0])
+    return labelled
+
+
+def _refused(rates: object) -> str:
+    return (
+        f"label_rates={shown(rates)} must be two shares from {LEAST:f} to 1: of the labels of "
+        "class 0 that come, then of class 1"
+    )
+
+
+class ScoreRange:
+    """A mixin of calibrators: scores lie between two ends, which are 0 and 1 or are not reached."""
+
+    _lowest: float
+    _highest: float
+    _remedy: str  # what to do with scores that are not probabilities
+
+    def _score(self, score: object) -> float:
+        return float(self._within(np.array([validation.score(score)]), "")[0])
+
+    def _scores(self, scores: ArrayLike) -> Floats:
+        return self._within(validation.scores(scores), "row {}: ")
+
+    def _within(self, column: Floats, where: str) -> Floats:
+        return within(column, self._lowest, self._highest, where, self._remedy)
+
+
+def within(column: Floats, lowest: float, highest: float, where: str, remedy: str) -> Floats:
+    """Return scores that lie between two ends; else a ScoreError names the first bad row."""
+    bad = np.flatnonzero(~((lowest <= column) & (column <= highest)))
+    if bad.size:
+        msg = (
+            f"{where.format(bad[0])}score {column[bad[0]].item()!r} is not a probability in "
+            f"[0, 1]; {remedy}"
+        )
+        raise ScoreError(msg)
+    return column
+
 
 MAGIC = b"abersVA\x01"
 _FULL = 2.0**57  # units, beyond which a batch might overflow

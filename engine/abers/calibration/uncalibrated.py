@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from abers.base import Calibrator, Capabilities
-from abers.calibration._class_probabilities import ClassProbabilities
-from abers.calibration._classes import Classes, Label
+from abers.calibration._classes import Classes, ClassProbabilities, Label
 from abers.calibration.intervals import MultiInterval, MultiIntervals
-from abers.calibration.score_range import ScoreRange
+from abers.calibration.sets import ScoreRange
 from abers.exceptions import ParameterError
-from abers.forgetting import Forgetting
+from abers.mathematics import LEARN, PREDICT, Forgetting
 from abers.serialization import MAX_COUNT, count, pack, unpack
-from abers.steps import LEARN, PREDICT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from abers.arrays import Floats, Integers
-    from abers.steps import Steps
+    from abers.mathematics import Steps
 
 __all__ = ["Uncalibrated", "UncalibratedClasses"]
 

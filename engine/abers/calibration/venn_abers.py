@@ -1,29 +1,56 @@
-"""The incremental Venn-Abers calibrator: a calibration set of the core, and the isotonic fit."""
+"""The incremental Venn-Abers calibrator: a calibration set of the core, and the isotonic fit.
+
+Methods of `VennAbers` and `UnboundedIVAR` that the native core answers where a call is plain. A
+plain call has no option, and nothing is wrong with it. All others go on to the method that is
+decorated, which alone checks its arguments and words its errors. On the reference it takes all.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import update_wrapper
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from abers import validation
 from abers.arrays import ONE
+from abers.backends import backend, core
 from abers.base import Capabilities
-from abers.calibration import plain_calls, sets
+from abers.calibration import sets
 from abers.calibration.intervals import VennInterval, VennIntervals
-from abers.calibration.label_rates import ALL, checked_rates
-from abers.calibration.sets import HeldCalibrator
-from abers.forgetting import Forgetting
+from abers.calibration.sets import ALL, TOO_HEAVY, HeldCalibrator, checked_rates
+from abers.mathematics import Forgetting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from abers._core import CalibrationSet
     from abers.arrays import Floats, Integers
-    from abers.calibration.label_rates import LabelRates
-    from abers.steps import Steps
+    from abers.calibration.sets import LabelRates
+    from abers.mathematics import Steps
 
-__all__ = ["IsotonicFit", "VennAbers"]
+__all__ = ["IsotonicFit", "VennAbers", "learns", "predicts"]
+
+_Method = TypeVar("_Method", bound="Callable[..., object]")
+
+
+def predicts(answer: type) -> Callable[[_Method], _Method]:
+    """Return a decorator of a `predict_one` that predicts objects of a class of numbers."""
+
+    def decorated(general: _Method) -> _Method:
+        if backend() != "native":
+            return general
+        return cast("_Method", update_wrapper(core.plain_predict(general, answer), general))
+
+    return decorated
+
+
+def learns(general: _Method) -> _Method:
+    """Decorate a `learn_one`."""
+    if backend() != "native":
+        return general
+    return cast("_Method", update_wrapper(core.plain_learn(general), general))
+
 
 _new_tuple = tuple.__new__  # makes a VennInterval of a pair, without checking it again
 
@@ -72,7 +99,9 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
     label_rates
         Shares of the labels of class 0, and of class 1, that ever come, each from 1e-6 to 1, where
         these are known. A label of class y is then learned with its weight over the rate of y, and
-        each end of a prediction is that of a query with the weight of its own class.
+        each end of a prediction is that of a query with the weight of its own class. The total
+        weight is bounded (see Weights): with a rate of 1e-6, and without forgetting, 8,589 labels
+        of its class fill the calibrator.
 
     Raises
     ------
@@ -171,7 +200,7 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
 
     # The core answers plain calls: the checks of the base class take longer than the prediction.
 
-    @plain_calls.predicts(VennInterval)
+    @predicts(VennInterval)
     def predict_one(
         self,
         score: float,
@@ -183,7 +212,7 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
         """Predict for one score, as all calibrators do: `abers.base.Calibrator.predict_one`."""
         return super().predict_one(score, time, weight, number=number)
 
-    @plain_calls.learns
+    @learns
     def learn_one(
         self,
         score: float,
@@ -206,6 +235,9 @@ class VennAbers(HeldCalibrator[float, int, VennInterval, VennIntervals]):
     def _must_copy(self, steps: Steps) -> bool:
         heavy = sets.may_overflow(self._held, steps, min(self._rates))
         return bool(self._forgetting) and heavy
+
+    def _overflow(self) -> str:
+        return super()._overflow() if self._rates == ALL else self._forgetting.too_heavy(TOO_HEAVY)
 
     def _save(self) -> bytes:
         return sets.dump(self._held)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abers.arrow_values import require_pyarrow
+from abers.arrays import require_pyarrow
 from abers.stream.columns import Events
 from abers.stream.processor import Processor
 from abers.stream.settings import Settings
@@ -12,7 +12,7 @@ from abers.stream.settings import Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from abers.stream.arrow_tables import ArrowOutputs
+    from abers.stream.outputs import ArrowOutputs
 
 __all__ = ["one_table", "table_schema"]
 

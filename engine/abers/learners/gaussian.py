@@ -15,7 +15,7 @@ import numpy as np
 
 from abers.arrays import unmasked
 from abers.exceptions import MissingExtraError, ParameterError
-from abers.validation import shown
+from abers.validation import number
 
 try:
     from sklearn.gaussian_process import GaussianProcessRegressor
@@ -99,9 +99,8 @@ class Ridge(GaussianRegressor):
     """
 
     def __init__(self, alpha: float = 1.0) -> None:
-        if not 0.0 <= alpha < math.inf:
-            msg = f"alpha={shown(alpha)} is not a penalty; give a number of 0 or more"
-            raise ParameterError(msg)
+        words = "a penalty, a finite number of 0 or more"
+        alpha = number(alpha, "alpha", words, lambda one: 0.0 <= one < math.inf)
         self._alpha = alpha
         self.estimator = RidgeRegression(alpha) if alpha else LinearRegression()
 

@@ -176,6 +176,11 @@ def make(name: str) -> RiverClassifier:
         A key of `LEARNERS`, or the full name of a river classifier, which gets its default
         parameters.
 
+    Returns
+    -------
+    RiverClassifier
+        The learner, which has learned nothing.
+
     Raises
     ------
     ParameterError

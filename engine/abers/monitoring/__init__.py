@@ -10,51 +10,77 @@ from abers.monitoring.base import (
     others_total,
     verdicts_total,
 )
-from abers.monitoring.binary import BinaryMonitor
-from abers.monitoring.calibration_e_process import CalibrationEProcess
-from abers.monitoring.calibration_error import CalibrationError, CalibrationErrorSequence
-from abers.monitoring.confidence_sequence import ConfidenceSequence
-from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
+from abers.monitoring.corp import Bands, Decomposition, Diagram, Reliability, corp
 from abers.monitoring.coverage import BandCoverageMonitor, CoverageMonitor
 from abers.monitoring.distribution_e_process import DistributionEProcess
-from abers.monitoring.doubts import label_doubts, score_doubts
-from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
-from abers.monitoring.event_time import event_time, is_date
-from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_numbers, strongest
+from abers.monitoring.e_processes import (
+    CalibrationEProcess,
+    EProcess,
+    EProcessSteps,
+    OpenedIncident,
+)
 from abers.monitoring.exchangeability import ExchangeabilityEProcess
-from abers.monitoring.forecast_groups import ForecastGroup, ForecastGroups
-from abers.monitoring.label_need import LabelNeed, label_needs
-from abers.monitoring.loss_difference import LossDifference
-from abers.monitoring.measures import Measure, Number, means
-from abers.monitoring.mixture import Expert, Mixture
-from abers.monitoring.mixture_monitor import LossWords, MixtureMonitor, experts
-from abers.monitoring.multiclass import MultiClassMonitor, MultiClassScores
-from abers.monitoring.protection import DistributionProtectionMonitor, ProtectionMonitor
-from abers.monitoring.registry import MONITORS, measure, task_monitor
-from abers.monitoring.regression import CentralInterval, RegressionMonitor
-from abers.monitoring.reliability import Reliability
-from abers.monitoring.scored_rows import (
+from abers.monitoring.forecast_groups import (
+    CalibrationError,
+    CalibrationErrorSequence,
+    ForecastGroup,
+    ForecastGroups,
+    LabelNeed,
+    label_needs,
+)
+from abers.monitoring.formats import event_time, is_date
+from abers.monitoring.measures import (
     BinaryForecasts,
     ClassForecasts,
+    Expert,
     Forecasts,
+    Measure,
+    Mixture,
+    Number,
     ScoredRows,
     TrackedRows,
+    Tracker,
+    means,
 )
-from abers.monitoring.scores import Bin, PrequentialScores
-from abers.monitoring.shift import Shift
-from abers.monitoring.tested_view import ALARM_TEST, SettledForecasts, TestedView
-from abers.monitoring.tests import EDetector, Martingale, SequentialTest
-from abers.monitoring.time_figures import axis_dates, figures_over_time, missing_labels
-from abers.monitoring.tracker import Tracker
-from abers.monitoring.trail import Trail
-from abers.monitoring.verdict import Estimate, Verdict, Words
-from abers.monitoring.verdict_parts import VerdictParts
-from abers.monitoring.verdict_sequence import VerdictSequence
+from abers.monitoring.mixture_monitor import (
+    DistributionProtectionMonitor,
+    LossWords,
+    MixtureMonitor,
+    ProtectionMonitor,
+    experts,
+)
+from abers.monitoring.probability import BinaryMonitor, MultiClassMonitor, MultiClassScores
+from abers.monitoring.registry import MONITORS, measure, task_monitor
+from abers.monitoring.regression import CentralInterval, RegressionMonitor
+from abers.monitoring.scores import Bin, PrequentialScores, label_doubts, score_doubts
+from abers.monitoring.tested_view import (
+    ALARM_TEST,
+    SettledForecasts,
+    Shift,
+    TestedView,
+    VerdictSequence,
+)
+from abers.monitoring.tests import (
+    TESTS,
+    ConfidenceSequence,
+    EDetector,
+    Evidence,
+    Incident,
+    Martingale,
+    SequentialTest,
+    evidence_numbers,
+    strongest,
+)
+from abers.monitoring.verdict import Estimate, LossDifference, Verdict, VerdictParts, Words
 from abers.monitoring.windows import (
     Totals,
+    Trail,
     Window,
     WindowedMonitor,
+    axis_dates,
+    figures_over_time,
     joined_windows,
+    missing_labels,
     recent_windows,
 )
 

@@ -1,17 +1,20 @@
-"""Numbers of the three answers, for metrics: states, what was promised and came, gaps, the loss."""
+"""Numbers of answers and verdicts, for metrics; sentences have the same on pages and terminals."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abers.monitoring.forecast_groups import NOT_FOUND, TRUSTWORTHY
 from abers.monitoring.measures import Measure, Number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from abers.monitoring.answers import Answer, Answers, CalibrationError, Period, Row
+    from abers.monitoring.tested_view import VerdictSequence
+    from abers.monitoring.verdict import LossDifference
 
-__all__ = ["ANSWERS", "STATES", "answer_numbers"]
+__all__ = ["ANSWERS", "STATES", "VERDICTS", "answer_numbers", "verdict_numbers"]
 
 STATES = ("no", "partly", "undecided", "yes", "waiting", "recovering")
 """States that an answer can have."""
@@ -112,3 +115,55 @@ def _known(
         value = getattr(found, name)
         if value is not None:
             yield Number(measure, value / unit, view, labels=labels)
+
+
+_TRUSTWORTHY = Measure(
+    "verdict_trustworthy", "", "boolean", "Whether the forecasts are within the tolerance."
+)
+_OUTSIDE = Measure(
+    "verdict_outside", "", "boolean", "Whether the forecasts are outside the tolerance."
+)
+_RATIO = Measure(
+    "verdict_observed_ratio", "", "ratio", "Labels that came, divided by the promised number."
+)
+_SAVED_BY_VERDICT = Measure(
+    "calibration_saved_nats", "", "nats", "Mean log loss that calibration saved a label."
+)
+_PARTS_TRUSTWORTHY = Measure(
+    "verdict_parts_trustworthy", "", "parts", "Parts, such as classes, within the tolerance."
+)
+_PARTS_OUTSIDE = Measure(
+    "verdict_parts_outside", "", "parts", "Parts, such as classes, outside the tolerance."
+)
+VERDICTS = (_TRUSTWORTHY, _OUTSIDE, _RATIO, _SAVED_BY_VERDICT, _PARTS_TRUSTWORTHY, _PARTS_OUTSIDE)
+"""Numbers of each verdict, with what the forecasts are as the label "forecasts".
+
+Of parts only their number is counted, with what they are as the label "parts": names of classes
+come from the configuration of a model, and there may be many.
+"""
+
+
+def verdict_numbers(
+    sequences: Sequence[VerdictSequence], losses: LossDifference | None
+) -> list[Number]:
+    """Return the numbers of `VERDICTS`, for the summary of a monitor."""
+    found = []
+    parts: dict[tuple[str, str, str], list[str]] = {}
+    for one in sequences:
+        if one.words.part:
+            key = (one.view, one.words.subject, one.words.parts)
+            parts.setdefault(key, []).append(one.brief()[0])
+            continue
+        (status, ratio), labels = one.brief(), {"forecasts": one.words.subject}
+        trustworthy = status == TRUSTWORTHY
+        outside = not trustworthy and status != NOT_FOUND
+        values = ((_TRUSTWORTHY, trustworthy), (_OUTSIDE, outside), (_RATIO, ratio))
+        found += [Number(measure, value, one.view, labels=labels) for measure, value in values]
+    for (view, subject, kind), found_of in parts.items():
+        labels = {"forecasts": subject, "parts": kind}
+        inside, undecided = map(found_of.count, (TRUSTWORTHY, NOT_FOUND))
+        counts = (_PARTS_TRUSTWORTHY, inside), (_PARTS_OUTSIDE, len(found_of) - inside - undecided)
+        found += [Number(measure, number, view, labels=labels) for measure, number in counts]
+    if losses is not None:
+        found.append(Number(_SAVED_BY_VERDICT, losses.mean))
+    return found

@@ -9,29 +9,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
+from abers.monitoring.answer_numbers import VERDICTS, verdict_numbers
 from abers.monitoring.answers import Answers, answers_of
-from abers.monitoring.evidence import TESTS, evidence_numbers, strongest
-from abers.monitoring.findings import NOT_FOUND
-from abers.monitoring.loss_difference import LossDifference
+from abers.monitoring.forecast_groups import NOT_FOUND
 from abers.monitoring.measures import Number, means
-from abers.monitoring.verdict_numbers import VERDICTS, verdict_numbers
-from abers.monitoring.verdict_parts import verdict_parts
-from abers.monitoring.verdict_sequence import VerdictSequence
-from abers.saveable import CopiedWhole
+from abers.monitoring.tested_view import VerdictSequence
+from abers.monitoring.tests import TESTS, evidence_numbers, strongest
+from abers.monitoring.verdict import LossDifference, verdict_parts
+from abers.serialization import CopiedWhole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abers.monitoring.corp import Bands, Diagram
     from abers.monitoring.e_processes import EProcess
-    from abers.monitoring.evidence import Evidence
-    from abers.monitoring.label_need import LabelNeed
-    from abers.monitoring.measures import Measure
-    from abers.monitoring.mixture import Mixture
-    from abers.monitoring.scored_rows import ScoredRows
-    from abers.monitoring.tracker import Tracker
-    from abers.monitoring.verdict import Verdict
-    from abers.monitoring.verdict_parts import VerdictParts
+    from abers.monitoring.forecast_groups import LabelNeed
+    from abers.monitoring.measures import Measure, Mixture, ScoredRows, Tracker
+    from abers.monitoring.tests import Evidence
+    from abers.monitoring.verdict import Verdict, VerdictParts
 
     BandMaker: TypeAlias = Callable[[str, Diagram], Bands]
 
@@ -309,7 +304,7 @@ class TaskMonitor(Monitor):
         """Return the numbers of each view, "raw" and "calibrated", by name.
 
         Numbers of other monitors without a view stand among those of "calibrated". Those with
-        labels of their own, such as the weight of an expert, are left out.
+        labels of their own, such as the weight of a method, are left out.
         """
         unlabelled = [one for one in self.numbers_beside() if not one.labels]
         beside = [one._replace(view=one.view or "calibrated") for one in unlabelled]

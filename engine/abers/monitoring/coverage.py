@@ -1,4 +1,8 @@
-"""Monitors of the intervals of `calibrator.coverage`: the share of labels that they cover."""
+"""Monitors of the intervals of `calibrator.coverage`: the share of labels that they cover.
+
+An infinite loss is counted and not added, so that it does not hide the others. Terms are added in
+their order, so that batches make no difference.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from abers.monitoring._finite_mean import FiniteMean
+from abers.backends import core
 from abers.monitoring.base import Figure, Monitor, consistency_bands
 from abers.monitoring.measures import Measure, Number
 from abers.serialization import count, number, require
@@ -15,11 +19,56 @@ from abers.serialization import count, number, require
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers.arrays import Floats
     from abers.monitoring.base import BandMaker
-    from abers.monitoring.scored_rows import ScoredRows
-    from abers.monitoring.tracker import Tracker
+    from abers.monitoring.measures import ScoredRows, Tracker
 
-__all__ = ["BandCoverageMonitor", "CoverageMonitor"]
+__all__ = ["BandCoverageMonitor", "CoverageMonitor", "FiniteMean"]
+
+
+class FiniteMean:
+    """Mean of finite terms, from their sum and their number, and the number of infinite terms.
+
+    Examples
+    --------
+    >>> losses = FiniteMean()
+    >>> losses.update(np.array([1.0, np.inf, 2.0]))
+    >>> losses.mean, losses.infinite
+    (1.5, 1)
+    """
+
+    def __init__(self) -> None:
+        self.total, self.count, self.infinite = 0.0, 0, 0
+
+    @property
+    def mean(self) -> float:
+        """Mean of the finite terms; NaN before the first."""
+        return self.total / self.count if self.count else math.nan
+
+    def update(self, terms: Floats) -> None:
+        """Add terms in their order."""
+        finite = terms[np.isfinite(terms)]
+        self.total = core.added(self.total, finite)
+        self.count += len(finite)
+        self.infinite += len(terms) - len(finite)
+
+    def state(self) -> tuple[float, int, int]:
+        """Return the state: what `load` takes."""
+        return self.total, self.count, self.infinite
+
+    def load(self, state: Sequence[Any]) -> None:
+        """Restore a state; a ValueError if it cannot be one."""
+        total, counted, infinite = state
+        self.count, self.infinite = count(counted, "counts"), count(infinite, "counts")
+        self.total = number(total, "sums", 0.0)
+        require(self.count or not self.total, "sums")
+
+    def add(self, other: Self) -> None:
+        """Add the terms of another mean."""
+        self.total += other.total
+        self.count += other.count
+        self.infinite += other.infinite
+
 
 _SHARE, _UNIT = "share of labels", "unit of the label"
 _COVERAGE = Measure(

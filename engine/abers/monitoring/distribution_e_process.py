@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from abers import validation
 from abers.backends import core
-from abers.exceptions import ParameterError
 from abers.monitoring.answers import Sums, labels_of_a_mark, main_level
 from abers.monitoring.e_processes import EProcess, OpenedIncident
 from abers.monitoring.regression import spread
-from abers.monitoring.tested_view import ALARM_TEST, SettledForecasts, TestedView
-from abers.monitoring.tests import EDetector, Martingale, hypothesis_of
+from abers.monitoring.tested_view import ALARM_TEST, SettledForecasts, TestedView, VerdictSequence
+from abers.monitoring.tests import EDetector, Martingale, checked_options, hypothesis_of
 from abers.monitoring.verdict import Words
-from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.serialization import MAX_COUNT, column, require
 
 if TYPE_CHECKING:
@@ -203,9 +202,9 @@ class DistributionEProcess(EProcess):
         grace_period: int = 0,
         intervals: bool = False,
     ) -> None:
-        if any(not 0.0 < level < 1.0 for level in (*levels, *quantiles)):
-            msg = f"levels {[*levels, *quantiles]} are not all between 0 and 1"
-            raise ParameterError(msg)
+        levels = [validation.fraction(one, "level") for one in levels]
+        quantiles = [validation.fraction(one, "level") for one in quantiles]
+        tolerance, alpha = validation.tolerance(tolerance), validation.fraction(alpha, "alpha")
         tolerated = [level / (level + (1.0 - level) * tolerance) for level in levels]
         self._levels, self._quantiles, self._pit = np.array(levels), len(quantiles), pit
         self._tolerance = tolerance
@@ -216,8 +215,8 @@ class DistributionEProcess(EProcess):
             uniform = [1.0 / _BINS] * _BINS
             self._since.append(_Frequencies(uniform, 1.0))
             self._recent = [_Frequencies(uniform, _FORGET)]
-        options = (tolerance, alpha, average_run_length, average_run_time, cooldown)
-        tests = _tests((*levels,), pit, *options)
+        run = checked_options(average_run_length, average_run_time, cooldown)
+        tests = _tests((*levels,), pit, tolerance, alpha, *run)
         outcomes = [f"labels inside the central {100 * level:.9g} % intervals" for level in levels]
         verdicts = [_verdicts(level, len(levels), tolerance) for level in levels]
         parts = [*map(_quantile_words, quantiles), *(_PIT_WORDS if pit else ())]

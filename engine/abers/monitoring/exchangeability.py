@@ -13,7 +13,7 @@ import numpy as np
 from abers import validation
 from abers.arrays import unmasked
 from abers.monitoring.tests import EDetector, Martingale
-from abers.saveable import CopiedWhole
+from abers.serialization import CopiedWhole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from abers.arrays import Floats, Integers
-    from abers.monitoring.evidence import Evidence
-    from abers.monitoring.tests import SequentialTest
+    from abers.monitoring.tests import Evidence, SequentialTest
 
 __all__ = ["ExchangeabilityEProcess"]
 
@@ -38,7 +37,7 @@ class ExchangeabilityEProcess(CopiedWhole):
     Parameters
     ----------
     seed
-        Of the draws that break ties.
+        Seed of the draws that break ties.
     alpha, average_run_length, cooldown
         As of `CalibrationEProcess`.
 

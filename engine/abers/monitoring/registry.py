@@ -9,10 +9,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.coverage import BandCoverageMonitor, CoverageMonitor
-from abers.monitoring.multiclass import MultiClassMonitor
-from abers.monitoring.protection import DistributionProtectionMonitor, ProtectionMonitor
+from abers.monitoring.mixture_monitor import DistributionProtectionMonitor, ProtectionMonitor
+from abers.monitoring.probability import BinaryMonitor, MultiClassMonitor
 from abers.monitoring.regression import RegressionMonitor
 from abers.serialization import require
 
@@ -62,7 +61,7 @@ def task_monitor(
         What `Monitor.state` or `Monitor.totals` of each returned, by name. A monitor without a
         state begins empty.
     protected
-        Whether a mixture of experts makes the predictions.
+        Whether a mixture of methods makes the predictions.
     tracked, banded
         Whether predictions have intervals of `calibrator.coverage`: those that a tracker moves, and
         those of a band.

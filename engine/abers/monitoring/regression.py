@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abers.monitoring._finite_mean import FiniteMean
 from abers.monitoring.base import Figure, TaskMonitor
+from abers.monitoring.coverage import FiniteMean
 from abers.monitoring.measures import Measure, Number
 from abers.serialization import count, numbers, wholes
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
     from abers.monitoring.base import BandMaker
-    from abers.monitoring.scored_rows import ScoredRows
+    from abers.monitoring.measures import ScoredRows
 
 __all__ = ["CentralInterval", "RegressionMonitor", "central_pairs", "spread"]
 

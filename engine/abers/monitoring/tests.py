@@ -1,24 +1,28 @@
-"""Sequential tests by betting: valid however often you check.
+"""Sequential tests by betting, their evidence and incidents, and the confidence sequence of a mean.
 
-A test takes factors in the order of the observations. Under the hypothesis the mean of each factor,
-given all that came before it, is at most 1. A martingale bounds the probability of a false alarm;
-an e-detector bounds the mean time between false alarms. No test has both guarantees.
+Confidence sequence for the mean of bounded outcomes, which may drift. It says how far the sum of
+outcomes may be from the sum of their conditional means, at all times at once. It assumes nothing
+about the outcomes except their range.
+
+Sequential tests by betting: valid however often you check. A test takes factors in the order of the
+observations. Under the hypothesis the mean of each factor, given all that came before it, is at
+most 1. A martingale bounds the probability of a false alarm; an e-detector bounds the mean time
+between false alarms. No test has both guarantees.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from abers import validation
 from abers.backends import core
-from abers.exceptions import ParameterError
-from abers.monitoring.event_time import duration
-from abers.monitoring.evidence import Evidence, Incident
-from abers.saveable import CopiedWhole
-from abers.validation import shown
+from abers.monitoring.formats import duration
+from abers.monitoring.measures import Measure, Number
+from abers.serialization import CopiedWhole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +30,245 @@ if TYPE_CHECKING:
     from abers._core import SequentialTest as NativeTest
     from abers.arrays import Floats
 
-__all__ = ["EDetector", "Martingale", "SequentialTest", "hypothesis_of"]
+__all__ = [
+    "TESTS",
+    "ConfidenceSequence",
+    "EDetector",
+    "Evidence",
+    "Incident",
+    "Martingale",
+    "SequentialTest",
+    "checked_options",
+    "evidence_numbers",
+    "hypothesis_of",
+    "strongest",
+]
+
+_LN10 = math.log(10.0)
+_ACTIVE = Measure("alarm_active", "", "boolean", "Whether an incident is open.")
+_EVIDENCE_MEASURE = Measure(
+    "evidence_log10", "", "powers of ten", "Evidence against the predictions."
+)
+_THRESHOLD = Measure(
+    "evidence_threshold_log10", "", "powers of ten", "The evidence at which a test is active."
+)
+_STATUSES: tuple[Literal["active", "triggered", "quiet"], ...] = ("active", "triggered", "quiet")
+TESTS = (_ACTIVE, _EVIDENCE_MEASURE, _THRESHOLD)
+"""Numbers of each test, with its view and its name as labels."""
+
+
+class Incident(NamedTuple):
+    """A time during which a test was active.
+
+    Attributes
+    ----------
+    number
+        1 for the first incident of the test.
+    first, last
+        Event times of the first and the last observation at which the evidence reached its
+        threshold.
+    log_wealth
+        Natural logarithm of the evidence at the last of them.
+    """
+
+    number: int
+    first: int
+    last: int
+    log_wealth: float
+
+
+class Evidence(NamedTuple):
+    """Evidence of a test.
+
+    Attributes
+    ----------
+    name
+        Name of the test, unique among those of a view.
+    view
+        What is tested: the "raw" scores, or the "calibrated" predictions, which are served.
+    log_wealth
+        Natural logarithm of the evidence now; infinite after an infinite factor.
+    log_threshold
+        Natural logarithm of the evidence at which the test becomes active.
+    active
+        Whether an incident is open.
+    status
+        "quiet" before the first incident, "active" during an incident, else "triggered". A test
+        since the beginning stays triggered: it says that something was wrong, not that something
+        is wrong now. It may be restarted, and is not active then.
+    incidents
+        Number of incidents.
+    last
+        Last incident; None before the first.
+    guarantee
+        What the test guarantees, in one sentence.
+    skipped
+        Number of observations left out because no label came in time.
+    """
+
+    name: str
+    view: str
+    log_wealth: float
+    log_threshold: float
+    active: bool
+    status: Literal["quiet", "active", "triggered"]
+    incidents: int
+    last: Incident | None
+    guarantee: str
+    skipped: int
+
+
+def strongest(many: Sequence[Sequence[Evidence]]) -> tuple[Evidence, ...]:
+    """Combine the tests of different calibrators.
+
+    Parameters
+    ----------
+    many
+        Tests of each calibrator, of the same views and names in the same order; or none.
+
+    Returns
+    -------
+    tuple
+        Of each name the largest evidence, whether any test is active, the number of all incidents,
+        and the most recent incident. Each guarantee holds for each calibrator by itself.
+    """
+    some = [tests for tests in many if tests]
+    return tuple(map(_combined, zip(*some, strict=True))) if some else ()
+
+
+def _combined(tests: Sequence[Evidence]) -> Evidence:
+    if len(tests) == 1:
+        return tests[0]
+    most = max(tests, key=lambda one: one.log_wealth)
+    incidents = [one.last for one in tests if one.last is not None]
+    found = {one.status for one in tests}
+    return most._replace(
+        active=any(one.active for one in tests),
+        status=next(one for one in _STATUSES if one in found),
+        incidents=sum(one.incidents for one in tests),
+        last=max(incidents, key=lambda one: one.last) if incidents else None,
+        guarantee=f"Of each of {len(tests)} calibrators by itself: {most.guarantee}",
+        skipped=sum(one.skipped for one in tests),
+    )
+
+
+def evidence_numbers(tests: Sequence[Evidence]) -> list[Number]:
+    """Return the numbers of `TESTS` for each test, for the summary of a monitor."""
+    return [
+        Number(measure, value, one.view, labels={"test": one.name})
+        for one in tests
+        for measure, value in (
+            (_ACTIVE, one.active),
+            (_EVIDENCE_MEASURE, one.log_wealth / _LN10),
+            (_THRESHOLD, one.log_threshold / _LN10),
+        )
+    ]
+
+
+def _positive(value: object, name: str) -> float:
+    words = "a finite number above 0"
+    return validation.number(value, name, words, lambda one: 0.0 < one < math.inf)
+
+
+class ConfidenceSequence:
+    """Empirical Bernstein confidence sequence with a gamma-exponential mixture.
+
+    Parameters
+    ----------
+    tightest
+        The sum of squares at which the boundary is about as tight as can be, above 0. It is chosen
+        before the data.
+    alpha
+        The level at which it is, between 0 and 1.
+    scale
+        The largest width of the range in which an outcome lies, given what came before it.
+
+    Raises
+    ------
+    ParameterError
+        If `tightest` or `scale` is not above 0, or alpha not between 0 and 1.
+
+    Notes
+    -----
+    Outcomes X come one after the other. Before each, a range of at most `scale` is known in which
+    it lies, and a guess in that range. S is the sum of X minus its mean given all that came before
+    it, and V the sum of (X - guess)**2.
+
+    **Guarantee.** The probability that S ever reaches ``boundary(V, alpha)`` is at most `alpha`;
+    so is that of -S. The outcomes may depend on each other and their means may drift. It is a
+    statement about their average, not about single outcomes.
+
+    For each rate a in [0, 1/c), exp(a S - V (-log(1 - c a) - c a) / c**2) is at most a martingale
+    that begins with 1. So is its mean over rates, in closed form, and Ville's inequality bounds
+    the probability that this mean ever reaches 1/alpha.
+
+    References
+    ----------
+    Howard, Ramdas, McAuliffe & Sekhon (2021), Time-uniform, nonparametric, nonasymptotic
+    confidence sequences: theorem 4 and proposition 9.
+
+    Examples
+    --------
+    >>> sequence = ConfidenceSequence(500.0, 0.003)
+    >>> round(sequence.boundary(500.0, 0.003), 1)
+    88.0
+    >>> sequence.reaches(88.0, 500.0, 0.003), sequence.reaches(87.9, 500.0, 0.003)
+    (True, False)
+    """
+
+    def __init__(self, tightest: float, alpha: float, scale: float = 1.0) -> None:
+        self._options = (
+            _positive(tightest, "tightest"),
+            validation.fraction(alpha, "alpha"),
+            _positive(scale, "scale"),
+        )
+        self._core = core.ConfidenceSequence(*self._options)
+
+    def log_mixture(self, deviation: float, squares: float) -> float:
+        """Return the natural logarithm of the mixture.
+
+        Parameters
+        ----------
+        deviation
+            The sum S, 0 or more.
+        squares
+            The sum V, 0 or more.
+
+        Returns
+        -------
+        float
+            It reaches log(1 / alpha) where S reaches the boundary.
+        """
+        return float(self._core.log_mixture(deviation, squares))
+
+    def reaches(self, deviation: float, squares: float, alpha: float) -> bool:
+        """Return whether a deviation reaches the boundary; one of 0 or less never does.
+
+        Parameters
+        ----------
+        deviation, squares
+            The sums S and V.
+        alpha
+            Level of this side.
+        """
+        return bool(self._core.reaches(deviation, squares, alpha))
+
+    def boundary(self, squares: float, alpha: float) -> float:
+        """Return the deviation S at which the mixture reaches 1/alpha.
+
+        Parameters
+        ----------
+        squares
+            The sum V, 0 or more.
+        alpha
+            Level of this side.
+        """
+        return float(self._core.boundary(squares, alpha))
+
+    def __reduce__(self) -> tuple[object, tuple[float, float, float]]:
+        """Pickle and copy the options."""
+        return type(self), self._options
+
 
 _LARGEST_TIME = (1 << 63) - 1
 _RIGHT = "all probabilities are right"
@@ -46,10 +288,24 @@ def hypothesis_of(tolerance: float) -> str:
     >>> hypothesis_of(1.0), hypothesis_of(1.25)
     ('all probabilities are right', 'all odds are within 1.25 times')
     """
-    if not 1.0 <= tolerance < math.inf:
-        msg = f"tolerance={shown(tolerance)} is not a finite ratio of odds of at least 1"
-        raise ParameterError(msg)
+    tolerance = validation.tolerance(tolerance)
     return f"all odds are within {tolerance:g} times" if tolerance > 1.0 else _RIGHT
+
+
+def checked_options(
+    average_run_length: object, average_run_time: object, cooldown: object
+) -> tuple[float, int | None, float]:
+    """Check the options of an `EDetector`, in its order."""
+    above_1 = "a finite number above 1"
+    return (
+        validation.number(
+            average_run_length, "average_run_length", above_1, lambda one: 1.0 < one < math.inf
+        ),
+        average_run_time
+        if average_run_time is None
+        else validation.count(average_run_time, "average_run_time", 1),
+        validation.number(cooldown, "cooldown", "a number of 1 or more", lambda one: one >= 1.0),
+    )
 
 
 class SequentialTest(CopiedWhole, ABC):
@@ -230,10 +486,7 @@ class Martingale(SequentialTest):
     """
 
     def __init__(self, name: str, *, alpha: float = 0.01, hypothesis: str = _RIGHT) -> None:
-        if not 0.0 < alpha < 1.0:
-            msg = f"alpha={shown(alpha)} is not above 0 and below 1"
-            raise ParameterError(msg)
-        self.alpha, self._hypothesis = alpha, hypothesis
+        self.alpha, self._hypothesis = validation.fraction(alpha, "alpha"), hypothesis
         super().__init__(name)
 
     def _begin(self) -> NativeTest:
@@ -321,17 +574,9 @@ class EDetector(SequentialTest):
         cooldown: float = 10_000.0,
         hypothesis: str = _RIGHT,
     ) -> None:
-        if not 1.0 < average_run_length < math.inf or not cooldown >= 1.0:
-            msg = (
-                f"average_run_length={shown(average_run_length)} and cooldown={shown(cooldown)} "
-                "are not a finite number above 1 and a number of at least 1"
-            )
-            raise ParameterError(msg)
-        if average_run_time is not None and not 0 < average_run_time <= _LARGEST_TIME:
-            msg = f"average_run_time={shown(average_run_time)} is not a positive time"
-            raise ParameterError(msg)
-        self.average_run_length, self.average_run_time = float(average_run_length), average_run_time
-        self.cooldown, self._hypothesis = cooldown, hypothesis
+        options = checked_options(average_run_length, average_run_time, cooldown)
+        self.average_run_length, self.average_run_time, self.cooldown = options
+        self._hypothesis = hypothesis
         super().__init__(name)
 
     def _begin(self) -> NativeTest:

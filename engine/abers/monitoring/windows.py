@@ -1,4 +1,4 @@
-"""Scores over time, in bounded memory.
+"""Scores and other numbers over time, in bounded memory, and their figures.
 
 All windows of a stream but the last are equally long; when there are too many of them, every two
 neighbours become one. So the past is kept at the resolution of the present, and the result depends
@@ -7,15 +7,16 @@ neither on batches nor on a random choice.
 
 from __future__ import annotations
 
+import math
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from abers.backends import core
-from abers.monitoring.trail import Trail
-from abers.saveable import CopiedWhole
-from abers.serialization import count, require
+from abers.monitoring.base import Figure
+from abers.monitoring.formats import event_time, is_date
+from abers.serialization import CopiedWhole, count, require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,15 +24,106 @@ if TYPE_CHECKING:
     from abers._core import WindowCounter
     from abers.arrays import Integers
     from abers.monitoring.base import Monitor
-    from abers.monitoring.scored_rows import ScoredRows
+    from abers.monitoring.measures import Number, ScoredRows
 
 __all__ = [
+    "FIRST_SIZE",
     "Totals",
+    "Trail",
     "Window",
     "WindowedMonitor",
+    "axis_dates",
+    "figures_over_time",
     "joined_windows",
+    "missing_labels",
     "recent_windows",
 ]
+
+FIRST_SIZE = 40
+"""Labels in the first windows: few enough for a short stream, and enough to cost little."""
+
+
+class _Point(Protocol):
+    @property
+    def labels(self) -> int:
+        """Number of labels so far."""
+
+
+P = TypeVar("P", bound=_Point)
+
+
+class Trail(CopiedWhole, Generic[P]):
+    """Points of a stream, at most one for each window of labels.
+
+    Parameters
+    ----------
+    joined
+        Joins two points of one window, the earlier first.
+    most
+        Largest number of windows. With more labels each window becomes twice as long.
+
+    Attributes
+    ----------
+    points
+        In the order of the stream.
+    size
+        Number of labels in a window.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> class Height(NamedTuple):
+    ...     labels: int
+    ...     height: float
+    >>> trail = Trail(lambda a, b: Height(b.labels, max(a.height, b.height)), most=2)
+    >>> for labels, height in ((40, 1.0), (80, 3.0), (120, 2.0)):
+    ...     trail.note(Height(labels, height))
+    >>> trail.points
+    [Height(labels=80, height=3.0), Height(labels=120, height=2.0)]
+    """
+
+    def __init__(self, joined: Callable[[P, P], P], most: int) -> None:
+        self.points: list[P] = []
+        self._joined, self._most, self.size = joined, most, FIRST_SIZE
+
+    def reach(self, labels: int) -> None:
+        """Make the windows long enough for so many labels."""
+        if labels > self.size * self._most:
+            while labels > self.size * self._most:
+                self.size *= 2
+            points, self.points = self.points, []
+            for one in points:
+                self.points = self._joined_to(self.points, one)
+
+    def note(self, point: P) -> None:
+        """Add a point behind all others."""
+        self.reach(point.labels)
+        self.points = self._joined_to(self.points, point)
+
+    def lacks(self, labels: int) -> bool:
+        """Return whether there is no point yet in the window of so many labels."""
+        return not self.points or self.points[-1].labels <= (labels - 1) // self.size * self.size
+
+    def with_last(self, point: P) -> list[P]:
+        """Return the points, and one behind them that is not added."""
+        return self._joined_to(self.points, point)
+
+    def load(self, points: Sequence[P]) -> None:
+        """Restore the points of an empty trail; a ValueError if they cannot be some."""
+        labels = [one.labels for one in points]
+        require(labels == sorted({*labels}) and min(labels, default=1) > 0, "labels of a history")
+        for one in points:
+            self.note(one)
+        require(len(self.points) == len(points), "windows of a history")
+
+    def _joined_to(self, points: Sequence[P], point: P) -> list[P]:
+        if points and self._window(points[-1]) == self._window(point):
+            return [*points[:-1], self._joined(points[-1], point)]
+        return [*points, point]
+
+    def _window(self, point: P) -> int:
+        return (point.labels - 1) // self.size
+
 
 _NO_TIMES = int(np.iinfo(np.int64).max), int(np.iinfo(np.int64).min)
 _MEANS_OVER = 10  # a point of a figure is a mean over one part of the stream in so many
@@ -295,3 +387,73 @@ def _joined(many: Sequence[Window[M]]) -> Window[M]:
         max(one.last for one in many),
         type(many[0].monitor).total([one.monitor for one in many]),
     )
+
+
+_Table: TypeAlias = "dict[tuple[str, str], Number]"
+
+
+def figures_over_time(windows: Sequence[Window[M]]) -> list[Figure]:
+    """Return a figure over time of each number that has a chart.
+
+    Parameters
+    ----------
+    windows
+        Such as `recent_windows` yields: a point each.
+
+    Returns
+    -------
+    list of Figure
+        A figure with a number that is never finite is left out, and so is a view of it.
+    """
+    if not windows:
+        return []
+    tables = [{(one.view, one.name): one for one in w.monitor.summary()} for w in windows]
+    charts = [one for (view, _), one in tables[-1].items() if one.chart and view != "raw"]
+    return [figure for one in charts for figure in _over_time(one, windows, tables)]
+
+
+def _over_time(
+    number: Number, windows: Sequence[Window[M]], tables: Sequence[_Table]
+) -> Iterator[Figure]:
+    """Yield the figure of a number over time, if a window has a value of it."""
+    columns: dict[str, list[float | None]] = {}
+    for view in ("raw", "calibrated") if number.view else ("",):
+        values = [table.get((view, number.name)) for table in tables]
+        column = [None if one is None else one.value for one in values]
+        finite = [one if one is None or math.isfinite(one) else None for one in column]
+        if any(one is not None for one in finite):
+            columns[view or "calibrated"] = finite if view else column
+    if not columns:
+        return
+    ends, sizes = [one.end for one in windows], [one.labels for one in windows]
+    heading = f"{number.chart[0].upper()}{number.chart[1:]} over time"
+    dates = axis_dates([one.last for one in windows])
+    spans = [] if dates is None else [[event_time(w.first), event_time(w.last)] for w in windows]
+    yield Figure(
+        f"over-{number.name.removeprefix('mean_')}",
+        heading,
+        "series",
+        {"x": ends, "views": columns, "y_name": number.unit, "dates": dates},
+        f"Each point is the mean over the {max(sizes):,} labels before it, or as many as there "
+        "were. Where the line is broken it is infinite or unknown."
+        + (" Infinite losses are left out." if number.measure.finite else ""),
+        ["labels so far", "over", *(["first", "last"] if spans else []), *columns],
+        [
+            [*row[:2], *(spans[at] if spans else []), *row[2:]]
+            for at, row in enumerate(zip(ends, sizes, *columns.values(), strict=True))
+        ],
+        missing_labels(ends),
+    )
+
+
+def missing_labels(ends: Sequence[int]) -> int:
+    """Return how many labels must come before there are two points, and so a line."""
+    return max(FIRST_SIZE + 1 - ends[-1], 0) if ends else FIRST_SIZE + 1
+
+
+def axis_dates(times: Sequence[int]) -> list[int] | None:
+    """Return the event times of points for an axis of dates; None if one is a row number.
+
+    Labels come late, so a time may be before that of the point before; the axis shows the latest.
+    """
+    return [*accumulate(times, max)] if times and all(map(is_date, times)) else None

@@ -9,10 +9,10 @@ import numpy as np
 from abers.arrays import unmasked
 from abers.exceptions import TimeError
 from abers.monitoring.scores import PrequentialScores
-from abers.notebook.forecast_answers import ForecastAnswers
+from abers.notebook.forecast_report import ForecastAnswers
 from abers.notebook.forecast_rows import forecast_rows
 from abers.notebook.frame_report import report_of_two
-from abers.saveable import CopiedWhole
+from abers.serialization import CopiedWhole
 
 if TYPE_CHECKING:
     from typing import Any
@@ -117,6 +117,11 @@ def monitor(*, tolerance: float = 1.25) -> ForecastMonitor:
     ----------
     tolerance
         Ratio of odds within which forecasts are right, at least 1.
+
+    Returns
+    -------
+    ForecastMonitor
+        A monitor that has no forecasts; `update` adds them, `report` says what they show.
 
     Raises
     ------

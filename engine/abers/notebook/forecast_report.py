@@ -2,29 +2,321 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
+from msgspec.structs import replace
 
+from abers.backends import core
 from abers.exceptions import ParameterError
-from abers.pages.blocks import record
+from abers.monitoring import CalibrationEProcess, ClassForecasts, formats
+from abers.monitoring.answers import Sums, answers_of
+from abers.monitoring.e_processes import LEARNS, PREDICTS, EProcessSteps
+from abers.monitoring.measures import class_bets, class_outcomes
+from abers.monitoring.probability import BinaryMonitor, MultiClassMonitor
+from abers.monitoring.tested_view import VerdictSequence
+from abers.monitoring.verdict import Words
+from abers.pages.blocks import AnswersBlock, Document, TextBlock, record
 from abers.pages.html import notebook, page
+from abers.pages.method_blocks import score_fold
+from abers.pages.model_document import model_document
+from abers.pages.model_findings import ModelDetails
+from abers.pages.models_table import ModelRow, models_blocks
 from abers.pages.text import text
+from abers.serialization import CopiedWhole
 from abers.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
 
+    from abers._core import AnswerSums
     from abers.monitoring import Figure, LabelNeed, Verdict
     from abers.monitoring.answers import Answers
-    from abers.notebook.forecast_rows import Group
-    from abers.pages.blocks import Document
+    from abers.monitoring.probability import MultiClassScores
+    from abers.monitoring.scores import PrequentialScores
+    from abers.notebook.forecast_rows import ForecastRows, Group
+    from abers.pages.blocks import Block
     from abers.plotting import Figure as PlotlyFigure
 
-__all__ = ["ForecastReport"]
+__all__ = [
+    "WARM_UP",
+    "ClassAnswers",
+    "ForecastAnswers",
+    "ForecastReport",
+    "ScoreNumbers",
+    "ScoredClasses",
+    "ScoredForecasts",
+    "answer_about_model",
+    "forecast_document",
+]
+
+WARM_UP = 50
+"""Number of the first forecasts, which fix the groups of the first answers and are in no number."""
+
+_WORDS = Words("forecasts")
+
+
+def answer_about_model(sums: Sums) -> Answers:
+    """Return the answers without those that need a calibrator."""
+    found = answers_of([sums])
+    return replace(found, answers=[found["model"]])
+
+
+class ForecastAnswers(CopiedWhole):
+    """The first of the three answers, about forecasts that nothing calibrates.
+
+    Parameters
+    ----------
+    tolerance
+        Ratio of odds within which forecasts are right, at least 1.
+
+    Attributes
+    ----------
+    verdicts
+        `VerdictSequence` of the same forecasts; the answer names its incidents.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        self.verdicts = VerdictSequence("raw", tolerance, words=_WORDS)
+        self._tolerance, self._count = tolerance, 0
+        self._sums = self._empty()
+
+    def _empty(self) -> AnswerSums:
+        made: AnswerSums = core.AnswerSums(self._tolerance, 1)
+        return made
+
+    def add(self, rows: ForecastRows) -> None:
+        """Add forecasts with their labels, in the order of time."""
+        self.verdicts.add(rows.forecasts, rows.labels, rows.times)
+        first, n = self._count, len(rows.labels)
+        begin, p = max(min(WARM_UP - first, n), 0), rows.forecasts
+        self._sums.skip(p[:begin], p[:begin])
+        numbers = np.arange(first + begin, first + n)
+        counted = (p[begin:], p[begin:], rows.labels[begin:], numbers, rows.times[begin:])
+        self._sums.add(*counted)
+        self._count += n
+
+    def answers(self) -> Answers:
+        """Return the answer, with all that it is made of."""
+        sequence = self.verdicts
+        sums = Sums(
+            now=self._sums.now(),
+            whole=self._sums.whole(),
+            trail=self._sums.trail(),
+            warm_up=self._sums.skipped,
+            came=self._count,
+            grace_period=WARM_UP,
+            views=["raw"],
+            incidents={} if sequence.began is None else {"raw": sequence.began},
+            parts=(),
+            tolerance=self._tolerance,
+        )
+        return answer_about_model(sums)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle and copy all attributes; sums of the core by their state."""
+        return {**vars(self), "_sums": self._sums.save()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        """Restore all attributes."""
+        sums = saved.pop("_sums")
+        vars(self).update(saved)
+        self._sums = self._empty()
+        self._sums.load(sums)
+
+
+class ClassAnswers:
+    """The first of the three answers, about forecasts of several classes, and about each class.
+
+    Parameters
+    ----------
+    classes
+        Names of the classes, in the order of the columns of forecasts.
+    tolerance
+        Ratio of odds within which forecasts are right, at least 1.
+    """
+
+    def __init__(self, classes: Sequence[str], tolerance: float) -> None:
+        self._process = CalibrationEProcess(
+            ("raw",),
+            tolerance=tolerance,
+            grace_period=WARM_UP,
+            outcome="right top classes",
+            of="of the top class",
+            classes=classes,
+            multiclass=True,
+        )
+
+    @property
+    def verdicts(self) -> VerdictSequence:
+        """Verdicts on the first choice; the answer names their incidents."""
+        return self._process.verdicts[0]
+
+    def add(self, rows: ForecastRows) -> None:
+        """Add all forecasts with their labels, in the order of time; each label comes at once."""
+        n = len(rows.labels)
+        found = ClassForecasts(rows.forecasts, rows.labels.astype(np.int64))
+        both = (class_bets([rows.forecasts], each=True), class_outcomes([found], each=True))
+        kinds = np.tile(np.array([PREDICTS, LEARNS], np.uint8), n)
+        numbers, times = np.repeat(np.arange(n), 2), np.repeat(rows.times, 2)
+        values = np.stack(both, axis=1).reshape(2 * n, both[0].shape[1])
+        self._process.run(EProcessSteps(kinds, numbers, times, values))
+
+    def answers(self) -> Answers:
+        """Return the answer, with all that it is made of."""
+        return answer_about_model(self._process.answer_sums())
+
+
+_TITLE = "Forecasts"
+_WHERE = "the rows with a label, sorted by time,"
+_MOST_GROUPS = 20  # in a text; a page has all
+
+
+class ScoreNumbers(NamedTuple):
+    """The scores of all labels that a report names first."""
+
+    log_loss: float
+    brier: float
+    ece: float
+
+
+class _Uncalibrated:
+    """A monitor of forecasts that nothing calibrates, with the answer about them.
+
+    Attributes
+    ----------
+    known
+        Scores that a text names, by weight if there are weights.
+    """
+
+    raw: Any
+    calibrated: Any
+
+    def __init__(
+        self, scores: PrequentialScores | MultiClassScores, answers: Answers, known: ScoreNumbers
+    ) -> None:
+        super().__init__(raw=True)  # type: ignore[call-arg]
+        self.raw = self.calibrated = scores
+        self.known, self._answers = known, answers
+
+    @property
+    def mean_width(self) -> float:
+        """Forecasts have no intervals."""
+        return math.nan
+
+    def scores(self) -> dict[str, Any]:
+        """Return the scores of the only view."""
+        return {"raw": self.calibrated}
+
+    def answers(self, zone: str = "UTC") -> Answers:
+        """Return the answer, with dates in UTC."""
+        del zone
+        return self._answers
+
+
+class ScoredForecasts(_Uncalibrated, BinaryMonitor):
+    """Scores of forecasts of two classes."""
+
+
+class ScoredClasses(_Uncalibrated, MultiClassMonitor):
+    """Scores of forecasts of several classes."""
+
+
+class _WeightedScores(ScoredForecasts):
+    """Scores by weight."""
+
+    def __init__(self, of: ScoredForecasts | ScoredClasses) -> None:
+        super().__init__(of.calibrated, of.answers(), of.known)
+        self.raw = None
+
+    def views(self) -> dict[str, dict[str, float]]:
+        """Return the scores by weight."""
+        return {"raw": self.known._asdict()}
+
+
+def forecast_document(
+    monitor: ScoredForecasts | ScoredClasses,
+    *,
+    groups: Mapping[Group, Answers],
+    notes: Sequence[str],
+    weight: float | None = None,
+) -> Document:
+    """Return the document of a report.
+
+    Parameters
+    ----------
+    monitor
+        Scores of all forecasts, and the answer about them.
+    groups
+        Answers by model, by segment, or by both.
+    notes
+        Sentences that a reader should know before all numbers.
+    weight
+        Sum of the weights, if there are any.
+    """
+    document = model_document(monitor, ModelDetails(where=_WHERE), title=_TITLE)
+    blocks: Iterable[Block] = document.blocks
+    labels = f"{formats.count(monitor.count)} {'label' if monitor.count == 1 else 'labels'}"
+    facts = (labels, *document.facts)
+    if weight is not None:
+        facts = (*facts, f"weights add up to {weight:,.6g}")
+        by_weight = _WeightedScores(monitor)
+        blocks = (score_fold(by_weight, None)[0] if one.key == "scores" else one for one in blocks)
+    return Document(
+        title=document.title,
+        lead=document.lead,
+        facts=facts,
+        blocks=(
+            *_blocks(blocks, _noted(notes), _table(groups)),
+            *_scores(labels if weight is None else f"{labels} by weight", monitor.known),
+        ),
+    )
+
+
+def _scores(labels: str, known: ScoreNumbers) -> tuple[Block, ...]:
+    """Return the scores of all labels as a text has them; a page has a fold of them."""
+    if math.isnan(known.brier):
+        return ()
+    finite = math.isfinite(known.log_loss)
+    loss = f"log loss {formats.loss(known.log_loss)}" if finite else "the log loss is infinite"
+    brier, ece = (formats.number(one, 4) for one in (known.brier, known.ece))
+    words = f"{labels}: {loss}, Brier score {brier}, ECE of ten bins {ece}."
+    return (TextBlock(key="scores-text", words=words, place="text"),)
+
+
+def _blocks(
+    blocks: Iterable[Block], notes: Sequence[Block], table: Sequence[Block]
+) -> Iterable[Block]:
+    """Yield blocks, with notes and the table of groups behind the answer."""
+    for one in blocks:
+        yield one
+        if isinstance(one, AnswersBlock):
+            yield from notes
+            yield from table
+
+
+def _noted(notes: Sequence[str]) -> list[Block]:
+    return [
+        TextBlock(key=f"note-{place}", words=one, note=True) for place, one in enumerate(notes, 1)
+    ]
+
+
+def _table(groups: Mapping[Group, Answers]) -> tuple[Block, ...]:
+    """Return the table of groups, sorted by harm; nothing without any."""
+    if not groups:
+        return ()
+    rows = [_row(name, answers) for name, answers in groups.items()]
+    return models_blocks(rows, name="group", most=_MOST_GROUPS, hint=" in .answers_by_group")
+
+
+def _row(name: Any, answers: Answers) -> ModelRow:  # noqa: ANN401 - a name, or two
+    model, segment = (name, "") if isinstance(name, str) else name
+    return ModelRow(" ".join(model.split()), answers, " ".join(segment.split()))
 
 
 @dataclass(frozen=True, repr=False)

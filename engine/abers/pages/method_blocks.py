@@ -1,13 +1,12 @@
-"""The methods that p mixes: their weights, losses, the bound, and p outside its interval."""
+"""The methods that p mixes, scores with a phrase each, and what monitors of their own say."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from abers.monitoring import MixtureMonitor, experts
-from abers.monitoring.answers import formats
-from abers.monitoring.event_time import is_date
+from abers.monitoring import MixtureMonitor, experts, formats
+from abers.monitoring.formats import is_date
 from abers.pages.blocks import (
     Column,
     FigureBlock,
@@ -18,16 +17,111 @@ from abers.pages.blocks import (
     TableRow,
     TextBlock,
 )
-from abers.pages.methods import CROSS, MIXTURE, methods_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from abers.monitoring import Expert
+    from abers.monitoring import Expert, Figure, Monitor, Number, TaskMonitor
+    from abers.monitoring.answers import Answers
+    from abers.pages.blocks import Block
     from abers.pages.figures.data import SharesData
     from abers.pages.model_findings import ModelFindings
 
-__all__ = ["against", "method_fold", "outside_notes"]
+__all__ = [
+    "CROSS",
+    "MIXTURE",
+    "Method",
+    "against",
+    "method_fold",
+    "methods_of",
+    "other_folds",
+    "outside_notes",
+    "record_fold",
+    "score_fold",
+]
+
+MIXTURE = "protected"
+"""What losses call the mixture itself."""
+
+CROSS = "cross_venn_abers"
+"""The method that makes the interval of folds."""
+
+
+class Method(NamedTuple):
+    """A method: its name, and what it does in one phrase."""
+
+    name: str
+    phrase: str
+
+
+_MIXTURE = Method("calibrated", "the mean of all by weight: what is served")
+_UNCHANGED = Method("unchanged", "the raw probability as it is")
+_SWITCHING = Method("switching", "nine fixed corrections, among which it may switch at any time")
+_BEST = Method("best of late", "follows the method that was best lately")
+_STEADY = Method("steady best", "as “best of late”, where a label counts a sixteenth")
+_ALL = "methods and averages of scores, labels and errors in a formula"
+_TWO_CLASSES = {
+    "raw": _UNCHANGED,
+    "venn_abers": Method("all labels", "Venn–Abers over all labels so far"),
+    CROSS: Method("all labels", "cross Venn–Abers over all labels so far"),
+    "jumper": _SWITCHING,
+    "platt": Method("recent line", "one slope and one shift; half counts after 300 labels"),
+    "stack_scores": Method(
+        "scores combined", "methods and averages of scores in a formula that learns"
+    ),
+    "stack_all": Method("all combined, everything", f"{_ALL} that never forgets"),
+    "stack_2000": Method("all combined, 2,000", f"{_ALL} with 2,000 labels"),
+    "stack_1000": Method("all combined, 1,000", f"{_ALL} with 1,000 labels"),
+    "share": _BEST,
+    "share_16": _STEADY,
+    "share_arrival": Method("first to know", "as “best of late”, but learns labels as they come"),
+}
+_CLASSES = {
+    "raw": Method("unchanged", "the raw probabilities as they are"),
+    "one_vs_rest": Method("all labels", "Venn–Abers of each class against all others"),
+    "stack_scores": Method("scores combined", "both before in a formula that learns"),
+    "stack_all": Method("all combined, everything", f"{_ALL} that never forgets"),
+    "stack_1000": Method("all combined, 1,000", f"{_ALL} with 1,000 labels"),
+    "stack_100": Method("all combined, 100", f"{_ALL} with 100 labels"),
+    "share": _BEST,
+    "share_16": _STEADY,
+    "product": Method("product", "the product of all, each to the power of its weight"),
+}
+_LINE = "a line through the score and the errors before it"
+_NUMBERS = {
+    "base": Method("unchanged", "the distribution of the model"),
+    "recalibrated": Method(
+        "recalibrated", "that of the model, corrected by how often labels were below"
+    ),
+    "ivapr": Method("many labels", "inductive Venn–Abers regression over the labels kept"),
+    "ivapr_1000": Method(
+        "last thousand", "inductive Venn–Abers regression over the latest 1,000 labels"
+    ),
+    "residuals_100": Method("last 100 errors", "the score plus its latest 100 errors"),
+    "residuals_300": Method("last 300 errors", "the score plus its latest 300 errors"),
+    "gaussian": Method("normal errors", "the score plus recent errors as a normal distribution"),
+    "line_gaussian": Method("line, normal", f"{_LINE}, with its errors as a normal distribution"),
+    "line_residuals": Method("line, last 300", f"{_LINE}, plus its latest 300 errors"),
+    "share": _BEST,
+    "share_4": Method("steady best", "as “best of late”, where a label counts a quarter"),
+}
+
+
+def methods_of(experts: Iterable[str]) -> dict[str, Method]:
+    """Return the names and phrases of the methods of a mixture; unknown ones have their own name.
+
+    Examples
+    --------
+    >>> [one.name for one in methods_of(["raw", "jumper", "venn_abers", "mine"]).values()]
+    ['unchanged', 'switching', 'all labels', 'mine']
+    """
+    names = [*experts]
+    known = max(
+        (_TWO_CLASSES, _CLASSES, _NUMBERS), key=lambda table: sum(n in table for n in names)
+    )
+    found = known | {MIXTURE: _MIXTURE}
+    return {name: found.get(name, Method(name, "")) for name in names}
+
 
 _LEAST_SHOWN = 0.001  # of the weights
 
@@ -231,3 +325,217 @@ def _over_time(found: ModelFindings) -> tuple[FigureBlock, ...]:
 
 def _share(found: Mapping[str, Expert], name: str) -> float | None:
     return found[name].weight if name in found else None
+
+
+_PLACES = 4  # decimals of scores
+
+
+class _Score(NamedTuple):
+    """A score: its name among the means of a monitor, in a table, and what it means."""
+
+    key: str
+    name: str
+    phrase: str
+
+
+_SCORES = (
+    _Score("log_loss", "log loss", "mean of −ln(probability of what came); lower is better"),
+    _Score(
+        "brier", "Brier score", "mean squared distance of probability and label; lower is better"
+    ),
+    _Score("miscalibration", "– calibration part", "what perfect recalibration would still save"),
+    _Score("discrimination", "– sorting part", "what telling cases apart gains; higher is better"),
+    _Score("uncertainty", "– chance part", "what no forecast can remove"),
+    _Score("ece", "ECE, ten bins", "mean gap over ten bins; chance makes it too large"),
+    _Score("accuracy", "accuracy", "share of labels that are the first choice; higher is better"),
+    _Score("crps", "CRPS", "mean distance of distribution and label; lower is better"),
+    _Score("pinball", "pinball loss", "mean loss of the quantiles; lower is better"),
+    _Score("width", "interval width", "mean distance of the two ends of the interval"),
+)
+
+
+def score_fold(
+    monitor: TaskMonitor, answers: Answers | None, prefix: str = ""
+) -> tuple[FoldBlock, ...]:
+    """Return the scores of both views; nothing before the first label."""
+    if not monitor.count:
+        return ()
+    views = _views(monitor, answers)
+    names = [one for one in _SCORES if one.key in views[[*views][-1]]]
+    change = (Column(head="change", room="some"),) if len(views) > 1 else ()
+    table = TableBlock(
+        key=f"{prefix}scores-table",
+        caption=f"Scores of {' and '.join(views)}",
+        columns=(
+            Column(head="score", align="left"),
+            Column(head="what it means", align="left", room="much"),
+            *(Column(head=view) for view in views),
+            *change,
+        ),
+        rows=tuple(TableRow((one.name, one.phrase, *_cells(one.key, views))) for one in names),
+        note=_counted(monitor, answers),
+        detail="more",
+    )
+    return (
+        FoldBlock(
+            key=f"{prefix}scores",
+            title="Scores",
+            summary=_summary(names, views),
+            blocks=(table,),
+            record=views,
+        ),
+    )
+
+
+def _views(monitor: TaskMonitor, answers: Answers | None) -> dict[str, dict[str, float | None]]:
+    """Return the means of both views; log losses are those of the answers."""
+    found: dict[str, dict[str, float | None]] = {}
+    for view, means in monitor.views().items():
+        found[view] = {name: one if math.isfinite(one) else None for name, one in means.items()}
+        found[view] |= _parts(monitor, view)
+    losses = answers.whole.losses if answers and answers.whole else None
+    if losses is not None:
+        for view, loss in (("raw", losses.raw), ("calibrated", losses.calibrated)):
+            if view in found:
+                found[view]["log_loss"] = loss
+    if math.isfinite(monitor.mean_width) and "crps" not in found["calibrated"]:
+        found["calibrated"]["width"] = monitor.mean_width
+    return found
+
+
+def _parts(monitor: TaskMonitor, view: str) -> dict[str, float | None]:
+    """Return the parts of the Brier score of two classes."""
+    scores = getattr(monitor, view, None)
+    if scores is None or not hasattr(scores, "ece"):
+        return {}
+    parts = scores.reliability.decomposition()._asdict()
+    return {name: parts[name] for name in ("miscalibration", "discrimination", "uncertainty")}
+
+
+def _cells(key: str, views: dict[str, dict[str, float | None]]) -> tuple[str, ...]:
+    """Return a score of each view, and how much the last is better."""
+    values = [one.get(key) for one in views.values()]
+    cells = (*(_cell(key, one) for one in values),)
+    if len(values) == 1:
+        return cells
+    first, last = values[0], values[-1]
+    known = key == "log_loss" and first is not None and last is not None
+    return (*cells, against(last or 0.0, first or 0.0) if known else "")
+
+
+def _cell(key: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    if key in {"crps", "pinball"}:
+        return formats.significant(value, 4)
+    return formats.loss(value) if key == "log_loss" else formats.number(value, _PLACES)
+
+
+def _summary(names: Sequence[_Score], views: dict[str, dict[str, float | None]]) -> str:
+    """Return the first two scores in a sentence."""
+    said = []
+    for one in names[:2]:
+        cells = _cells(one.key, views)[: len(views)]
+        both = " → ".join(filter(None, cells))
+        said.append(f"{one.name} {both}")
+    return f"One number for all: {', '.join(said)}."
+
+
+def _counted(monitor: TaskMonitor, answers: Answers | None) -> str:
+    count = formats.count(monitor.count)
+    if answers is None or answers.whole is None or answers.whole.losses is None:
+        return f"Over all {count} labels, warm-up included."
+    whole = formats.count(answers.whole.labels)
+    return (
+        f"Log loss is over {whole} labels, as in the answers; the others are over all {count}, "
+        "warm-up included."
+    )
+
+
+def record_fold(prefix: str, records: Sequence[tuple[str, str]]) -> tuple[FoldBlock, ...]:
+    """Return what was read and how it was predicted; nothing if it is not known."""
+    if not records:
+        return ()
+    table = TableBlock(
+        key=f"{prefix}records-table",
+        caption="Records",
+        columns=(Column(head="what", align="left"), Column(head="value", align="left")),
+        rows=tuple(TableRow((name, value)) for name, value in records),
+        detail="more",
+    )
+    return (
+        FoldBlock(
+            key=f"{prefix}records",
+            title="Records",
+            summary="What was read, and how it was predicted.",
+            blocks=(table,),
+            record=dict(records),
+        ),
+    )
+
+
+_DIGITS = 4
+
+
+def other_folds(monitor: TaskMonitor, prefix: str = "") -> tuple[FoldBlock, ...]:
+    """Return a fold for each monitor of its own with labels; methods have their own fold."""
+    others = [one for one in monitor.others if not isinstance(one, MixtureMonitor)]
+    return tuple(_fold(one, prefix) for one in others if monitor.count and _shown(one))
+
+
+def _shown(monitor: Monitor) -> list[Number]:
+    return [one for one in monitor.summary() if one.measure.label and not one.labels]
+
+
+def _fold(monitor: Monitor, prefix: str) -> FoldBlock:
+    figures, numbers = monitor.figures(), _shown(monitor)
+    key = f"{prefix}{monitor.name}"
+    blocks: list[Block] = [_figure(one, key, first=one is figures[0]) for one in figures]
+    return FoldBlock(
+        key=key,
+        title=figures[0].title if figures else numbers[0].measure.label.capitalize(),
+        summary=figures[0].caption if figures else "",
+        blocks=(_other_numbers(numbers, key), *blocks),
+        record={one.name: one.value if math.isfinite(one.value) else None for one in numbers},
+    )
+
+
+def _other_numbers(numbers: list[Number], key: str) -> TableBlock:
+    return TableBlock(
+        key=f"{key}-numbers",
+        caption="Numbers of the monitor",
+        columns=(
+            Column(head="number", align="left"),
+            Column(head="what it means", align="left", room="much"),
+            Column(head="value"),
+        ),
+        rows=tuple(
+            TableRow((one.measure.label, one.measure.help, _number_cell(one.value)))
+            for one in numbers
+        ),
+        detail="more",
+    )
+
+
+def _figure(figure: Figure, key: str, *, first: bool) -> TableBlock:
+    """Return the table of a figure; the fold has title and caption of the first."""
+    return TableBlock(
+        key=f"{key}-{figure.id}",
+        title="" if first else figure.title,
+        caption=figure.title,
+        columns=tuple(
+            Column(head=name, align="right" if place else "left")
+            for place, name in enumerate(figure.columns)
+        ),
+        rows=tuple(TableRow(tuple(map(_number_cell, row))) for row in figure.rows),
+        note="" if first else figure.caption,
+        detail="more",
+    )
+
+
+def _number_cell(value: str | float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, int):
+        return formats.count(value)
+    return formats.significant(value, _DIGITS) if math.isfinite(value) else ""

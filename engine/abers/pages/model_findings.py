@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from abers.monitoring import MultiClassMonitor, RegressionMonitor
-from abers.monitoring.answers import formats
-from abers.monitoring.event_time import is_date
+from abers.monitoring import MultiClassMonitor, RegressionMonitor, formats
+from abers.monitoring.formats import is_date
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from abers.arrays import Floats
     from abers.monitoring import Expert, TaskMonitor
-    from abers.monitoring.answers import Answers, Period
+    from abers.monitoring.answers import Answers
     from abers.pages.blocks import State, Tone
 
 __all__ = [
@@ -75,7 +74,7 @@ class RaisedAlarm(Protocol):
 
 
 class ExpertsOverTime(Protocol):
-    """Methods at a time, such as `abers_connectors.dashboard.model_history.ExpertsAt`."""
+    """Methods at a time, such as `abers_connectors.dashboard.observer.ExpertsAt`."""
 
     @property
     def labels(self) -> int:
@@ -168,6 +167,8 @@ class ModelDetails(NamedTuple):
         A time without labels that goes on.
     reference
         A period that a reader compares with.
+    among_labelled
+        Whether `calibrator.label_rates` turns probabilities into those of observations with labels.
     """
 
     alarms: Sequence[tuple[int, RaisedAlarm]] = ()
@@ -177,6 +178,7 @@ class ModelDetails(NamedTuple):
     where: str = "the file of predictions"
     silence: Silence | None = None
     reference: ReferenceShares | None = None
+    among_labelled: bool = False
 
 
 class ModelFindings(NamedTuple):
@@ -228,11 +230,6 @@ class ModelFindings(NamedTuple):
     def faults(self) -> tuple[str, str]:
         """What a promise is if less came, and if more came."""
         return ("too narrow", "too wide") if self.of_numbers else ("too high", "too low")
-
-    def of_main(self, period: Period) -> str:
-        """Return the key of the group that the answers are about over time."""
-        rows = period.views[self.served].main
-        return rows[0].key if rows else "all"
 
     @property
     def tolerance(self) -> float:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from abers.monitoring.answers import formats
-from abers.monitoring.answers.answer import state_of
+from abers.monitoring import formats
+from abers.monitoring.answers.answers import state_of
+from abers.pages.answer_cards import small_gap_line
 from abers.pages.blocks import (
     Column,
     FoldBlock,
@@ -22,7 +23,6 @@ from abers.pages.blocks import (
 )
 from abers.pages.model_findings import QUESTIONS
 from abers.pages.period_groups import gap_cells
-from abers.pages.spark_lines import small_gap_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from functools import singledispatchmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from abers.pages.blocks import (
     AlarmBlock,
@@ -12,27 +14,336 @@ from abers.pages.blocks import (
     ChoiceBlock,
     FigureBlock,
     FoldBlock,
+    Mark,
+    Picture,
     SectionBlock,
     TableBlock,
     TextBlock,
     TilesBlock,
     plain,
 )
-from abers.pages.ink import UNBROKEN, Ink, Piece, joined, pieces, width_of
-from abers.pages.text_table import table_lines
-from abers.pages.text_traces import trace_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from abers.pages.blocks import Block, Detail, Document, Words
-    from abers.pages.ink import Line
+    from abers.pages.blocks import (
+        Block,
+        Cell,
+        Column,
+        Detail,
+        Document,
+        State,
+        TableRow,
+        Tone,
+        Trace,
+        Traces,
+        Words,
+    )
 
-__all__ = ["text"]
+__all__ = [
+    "UNBROKEN",
+    "Ink",
+    "Line",
+    "Piece",
+    "Style",
+    "joined",
+    "pieces",
+    "table_lines",
+    "text",
+    "trace_lines",
+    "width_of",
+]
+
+Style: TypeAlias = "Tone | State | Literal['', 'head']"
+
+# Parameters of the escape sequence "select graphic rendition".
+COLOURS: dict[str, str] = {
+    "strong": "1",
+    "soft": "90",
+    "head": "1;90",
+    "raw": "38;5;208",
+    "calibrated": "34",
+    "yes": "1;32",
+    "no": "1;31",
+    "partly": "1;33",
+    "recovering": "1;33",
+    "undecided": "90",
+    "waiting": "90",
+}
+SIGNS: dict[State, str] = {
+    "yes": "✓",
+    "no": "✗",
+    "partly": "!",
+    "recovering": "!",
+    "undecided": "·",
+    "waiting": "·",
+}
+SIGNS_IN_ASCII = {"✓": "+", "✗": "x", "!": "!", "·": "?"}
+UNBROKEN = "\u00a0"  # a space at which no line breaks
+SPACES = str.maketrans({UNBROKEN: " ", "\u202f": " ", "\u2009": " "})
+ASCII = str.maketrans(
+    {"−": "-", "–": "-", "≥": ">=", "≤": "<=", "→": "->", "←": "<-", "…": "...", "°": "deg "}
+    | {"“": '"', "”": '"', "’": "'", "·": "*"}
+)
+RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+")
+LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+
+
+class Piece(NamedTuple):
+    """Characters in a style."""
+
+    text: str
+    style: Style = ""
+
+
+Line: TypeAlias = "list[Piece]"
+
+
+def pieces(words: Words, style: Style = "") -> Line:
+    """Return words as pieces, in a style where they have no tone of their own."""
+    if isinstance(words, str):
+        return [Piece(words, style)] if words else []
+    return [
+        Piece(one, style)
+        if isinstance(one, str)
+        else Piece(one.words.replace(" ", UNBROKEN) if one.tone == "code" else one.words, one.tone)
+        for one in words
+    ]
+
+
+def width_of(text: str) -> int:
+    """Return the number of columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(one) in {"W", "F"} for one in text)
+    return len(text) + wide - sum(unicodedata.combining(one) > 0 for one in text)
+
+
+def joined(parts: Iterable[Line], between: str) -> Line:
+    """Return lines as one, with a text between them."""
+    line: Line = []
+    for part in parts:
+        if line and part:
+            line.append(Piece(between, part[0].style))
+        line += part
+    return line
+
+
+class Ink:
+    """How text is written: its width, with or without colours and characters beyond ASCII."""
+
+    def __init__(self, width: int, *, colour: bool, unicode: bool) -> None:
+        self.width = width
+        self._colour = colour
+        self.unicode = unicode
+
+    def sign(self, state: State) -> str:
+        """Return the sign of a state."""
+        return SIGNS[state] if self.unicode else SIGNS_IN_ASCII[SIGNS[state]]
+
+    def clean(self, text: str) -> str:
+        """Return text as a terminal may have it: no control characters, and ASCII if it must."""
+        text = text.translate(SPACES)
+        if not self.unicode:
+            text = RAISED.sub(
+                lambda found: "^" + found[0].translate(LOWERED), text.translate(ASCII)
+            )
+            text = text.encode("ascii", "backslashreplace").decode()
+        return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+    def wrapped(self, words: Iterable[Piece], width: int) -> list[Line]:
+        """Break words at their spaces into lines of a width; a longer word has its own line."""
+        lines: list[Line] = []
+        room = 0
+        for word in self._words(words):
+            needed = sum(width_of(piece.text) for piece in word)
+            if lines and needed < room:
+                lines[-1] += [Piece(" ", lines[-1][-1].style), *word]
+                room -= needed + 1
+            else:
+                lines.append(word)
+                room = width - needed
+        return lines
+
+    def _words(self, words: Iterable[Piece]) -> list[Line]:
+        """Split pieces at spaces: a word may have several styles."""
+        found: list[Line] = [[]]
+        for piece in words:
+            first, *others = piece.text.split(" ")
+            found[-1] += [Piece(self.clean(first), piece.style)] * bool(first)
+            found += [[Piece(self.clean(one), piece.style)] if one else [] for one in others]
+        return [word for word in found if word]
+
+    def hung(self, head: Line, words: Iterable[Piece], column: int) -> list[str]:
+        """Return words as lines behind a head; they and all that follows begin at a column."""
+        lines = self.wrapped(words, self.width - column) or [[]]
+        gap = column - sum(width_of(piece.text) for piece in head)
+        first = [*head, Piece(" " * gap), *lines[0]]
+        return [
+            self.painted(first),
+            *(self.painted([Piece(" " * column), *one]) for one in lines[1:]),
+        ]
+
+    def painted(self, line: Sequence[Piece]) -> str:
+        """Return clean pieces as one text, in colours if they are wanted."""
+        if not self._colour:
+            return "".join(piece.text for piece in line).rstrip()
+        parts: list[Piece] = []
+        for piece in line:
+            if parts and parts[-1].style == piece.style:
+                parts[-1] = Piece(parts[-1].text + piece.text, piece.style)
+            elif piece.text:
+                parts.append(piece)
+        return "".join(self._coloured(piece) for piece in parts).rstrip()
+
+    @staticmethod
+    def _coloured(piece: Piece) -> str:
+        code = COLOURS.get(piece.style)
+        return f"\x1b[{code}m{piece.text}\x1b[0m" if code else piece.text
+
+
+INDENT = 2  # spaces before the first column
+GAP, NARROW = 3, 2  # spaces between two columns, with and without room
+LEAST_WORDS = 16  # columns of a terminal that a column of words keeps when it is made narrower
+COLUMNS = (("any", "some", "much"), ("any", "some"), ("any",))
+
+
+def table_lines(table: TableBlock, ink: Ink) -> list[str]:
+    """Return the lines of a table. Columns that need much room go first if it has too little."""
+    for shown in COLUMNS:
+        kept = [
+            number
+            for number, column in enumerate(table.columns)
+            if column.room in shown and not _has_pictures(table, number)
+        ]
+        columns = [table.columns[number] for number in kept]
+        cells = [[_cell(row.cells[number], row, ink) for number in kept] for row in table.rows]
+        heads = [_head(column, ink) for column in columns]
+        if layout := _layout(columns, heads, cells, ink.width - INDENT):
+            return [
+                line for row in (heads, *cells) for line in _row_lines(columns, row, layout, ink)
+            ]
+    return [line for row in cells for line in _listed(columns, row, ink)]
+
+
+def _has_pictures(table: TableBlock, number: int) -> bool:
+    return any(isinstance(row.cells[number], Picture) for row in table.rows)
+
+
+def _cell(cell: Cell, row: TableRow, ink: Ink) -> Line:
+    """Return a cell in pieces that are clean."""
+    style: Style = "strong" if row.main else ""
+    if isinstance(cell, Picture):
+        return []
+    if isinstance(cell, Mark):
+        note = f" {cell.note}" if cell.note else ""
+        line = [Piece(f"{ink.sign(cell.state)} {cell.word}", cell.state), Piece(note, "soft")]
+    else:
+        line = pieces(cell, style)
+    return [Piece(ink.clean(piece.text), piece.style) for piece in line]
+
+
+def _head(column: Column, ink: Ink) -> Line:
+    unit = f", {column.unit}" if column.unit else ""
+    return [Piece(ink.clean(column.head + unit), "head")]
+
+
+def _width(line: Line) -> int:
+    return sum(width_of(piece.text) for piece in line)
+
+
+class _Layout(NamedTuple):
+    widths: list[int]
+    gap: int
+
+
+def _layout(
+    columns: Sequence[Column], heads: Sequence[Line], cells: Sequence[Sequence[Line]], room: int
+) -> _Layout | None:
+    """Return the widths of columns; with too little room heads break, then words."""
+    below = [max(map(_width, column)) for column in zip(*cells, strict=True)] or [0] * len(heads)
+    words = [max(map(width_of, head[0].text.split(" "))) for head in heads]
+    for gap, least in ((GAP, map(_width, heads)), (NARROW, map(_width, heads)), (NARROW, words)):
+        widths = [max(pair) for pair in zip(below, least, strict=True)]
+        over = sum(widths) + gap * (len(widths) - 1) - room
+        if over <= 0:
+            return _Layout(widths, gap)
+    left = [number for number, column in enumerate(columns) if column.align == "left"]
+    widest = max(left, key=lambda number: widths[number], default=None)
+    if widest is None or widths[widest] - over < LEAST_WORDS:
+        return None
+    widths[widest] -= over
+    return _Layout(widths, NARROW)
+
+
+def _row_lines(
+    columns: Sequence[Column], row: Sequence[Line], layout: _Layout, ink: Ink
+) -> list[str]:
+    """Return the lines of a row; only words need several."""
+    broken = [
+        ink.wrapped(cell, width) if _width(cell) > width else [cell]
+        for cell, width in zip(row, layout.widths, strict=True)
+    ]
+    lines = []
+    for number in range(max(map(len, broken))):
+        line: Line = [Piece(" " * INDENT)]
+        for column, cell, width in zip(columns, broken, layout.widths, strict=True):
+            part = cell[number] if number < len(cell) else []
+            gap = [Piece(" " * (width - _width(part)))]
+            left = column is columns[0] or column.align == "left"
+            line += [*part, *gap] if left else [*gap, *part]
+            line.append(Piece(" " * layout.gap))
+        lines.append(ink.painted(line))
+    return lines
+
+
+def _listed(columns: Sequence[Column], row: Sequence[Line], ink: Ink) -> list[str]:
+    """Return a row as its name and a line for each other cell."""
+    lines = ink.hung([], row[0], INDENT)
+    for column, cell in zip(columns[1:], row[1:], strict=True):
+        if cell:
+            lines += ink.hung([], [*_head(column, ink), Piece(" "), *cell], 2 * INDENT)
+    return lines
+
+
+HEIGHTS = "▁▂▃▄▅▆▇█"
+NAMES = 20  # columns that names have at least, so that several figures are alike
+LEAST_TRACE = 10  # columns in which a line over time says something
+
+
+def trace_lines(traces: Traces, ink: Ink) -> list[str]:
+    """Return the lines of traces on one scale; none without the characters or the room."""
+    numbers = [y for trace in traces.traces for y in trace.values if y is not None]
+    names = [ink.clean(trace.name) for trace in traces.traces]
+    column = 2 + max([NAMES, *map(width_of, names)]) + 2
+    if not numbers or not ink.unicode or ink.width - column < LEAST_TRACE:
+        return []
+    scale = f"from {traces.low} ({HEIGHTS[0]}) to {traces.high} ({HEIGHTS[-1]})"
+    lines = ink.hung([], [*pieces(traces.title, "soft"), Piece(f" {scale}", "soft")], column)
+    for name, trace in zip(names, traces.traces, strict=True):
+        gap = " " * (column - 2 - width_of(name))
+        drawn = _drawn(trace, min(numbers), max(numbers), ink.width - column)
+        lines.append(ink.painted([Piece("  "), Piece(name, "strong"), Piece(gap), drawn]))
+    return lines
+
+
+def _drawn(trace: Trace, low: float, high: float, room: int) -> Piece:
+    """Return a trace as one piece; if it is longer than its room, neighbours become their mean."""
+    size = -(-len(trace.values) // room)
+    parts = [trace.values[start : start + size] for start in range(0, len(trace.values), size)]
+    return Piece("".join(_height(part, low, high) for part in parts), trace.tone or "")
+
+
+def _height(values: tuple[float | None, ...], low: float, high: float) -> str:
+    known = [y for y in values if y is not None]
+    if not known:
+        return " "
+    share = (sum(known) / len(known) - low) / (high - low) if high > low else 0.5
+    return HEIGHTS[round(share * (len(HEIGHTS) - 1))]
+
 
 WIDEST = 100  # columns; longer lines are hard to read
 ORDER: tuple[Detail, ...] = ("answers", "usual", "more")
-INDENT = 2
 LEAST_BESIDE = 30  # columns that a sentence needs to stand to the right of its state
 
 

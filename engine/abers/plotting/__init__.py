@@ -5,7 +5,7 @@ Its attribute `drawing` is the same function without plotly: it returns the figu
 plain data that can be encoded as JSON.
 """
 
-from abers.plotting._drawing import Drawing, Figure
+from abers.plotting._style import Drawing, Figure
 from abers.plotting.calibration_figures import corp, coverage, pit_histogram, reliability
 from abers.plotting.distribution_figures import band, curve, fan_chart, interval_bars
 from abers.plotting.stream_figures import bars, evidence, series

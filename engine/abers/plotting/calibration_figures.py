@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.arrays import ONE
-from abers.forecast_arrays import labelled_forecasts, row_weights
-from abers.plotting._drawing import Drawing, FigureFunction
 from abers.plotting._style import (
     COLOURS,
     MAIN,
     REFERENCE,
+    Drawing,
+    FigureFunction,
     array,
     dash,
     faint,
@@ -25,6 +25,7 @@ from abers.plotting._style import (
     line,
     numbers,
 )
+from abers.validation import labelled_forecasts, row_weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

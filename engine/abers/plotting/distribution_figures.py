@@ -14,8 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.plotting._drawing import Drawing, FigureFunction
-from abers.plotting._style import LABEL, MAIN, OTHER, around, array, faint, figure, line, numbers
+from abers.plotting._style import (
+    LABEL,
+    MAIN,
+    OTHER,
+    Drawing,
+    FigureFunction,
+    around,
+    array,
+    faint,
+    figure,
+    line,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -188,7 +199,7 @@ def interval_bars(  # noqa: PLR0913 - the parts of a figure
     Raises
     ------
     ParameterError
-        If the levels are not symmetric, or the arrays have different lengths.
+        As in `fan_chart`.
 
     Examples
     --------

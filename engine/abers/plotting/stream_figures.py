@@ -8,8 +8,16 @@ from __future__ import annotations
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from abers.plotting._drawing import Drawing, FigureFunction
-from abers.plotting._style import COLOURS, MAIN, OTHER, PALETTE, figure, line
+from abers.plotting._style import (
+    COLOURS,
+    MAIN,
+    OTHER,
+    PALETTE,
+    Drawing,
+    FigureFunction,
+    figure,
+    line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +94,7 @@ def bars(bars: Mapping[str, float], *, title: str, x_name: str, y_name: str) -> 
     Examples
     --------
     >>> weights = {"raw": 0.25, "platt": 0.75}
-    >>> drawn = bars(weights, title="Weights", x_name="weight", y_name="expert")
+    >>> drawn = bars(weights, title="Weights", x_name="weight", y_name="method")
     >>> drawn.data[0].y
     ('raw', 'platt')
     """

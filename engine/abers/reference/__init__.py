@@ -5,8 +5,7 @@ native core with it bit for bit.
 """
 
 from abers.reference.calibration_set import CalibrationSet
-from abers.reference.isotonic_blocks import isotonic_blocks
-from abers.reference.mean_set import MeanSet
-from abers.reference.predictive_set import PredictiveSet
+from abers.reference.isotonic import isotonic_blocks
+from abers.reference.mean_set import MeanSet, PredictiveSet
 
 __all__ = ["CalibrationSet", "MeanSet", "PredictiveSet", "isotonic_blocks"]

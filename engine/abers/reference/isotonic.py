@@ -1,4 +1,7 @@
-"""Isotonic regression of groups of labels, by pooling adjacent violators, in plain Python.
+"""Isotonic regression of groups of labels, and its blocks, in plain Python.
+
+The blocks of the isotonic mean: the definition of `isotonic_blocks` of the native core. References
+---------- Ayer, Brunk, Ewing, Reid & Silverman (1955), for pooling adjacent violators.
 
 References
 ----------
@@ -8,12 +11,16 @@ incomplete information.
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Block", "covering", "pool"]
+    from abers.arrays import Floats, Integers
+
+__all__ = ["Block", "covering", "isotonic_blocks", "pool"]
 
 
 class Block(NamedTuple):
@@ -52,3 +59,24 @@ def pool(groups: Iterable[tuple[float, tuple[int, int]]]) -> list[Block]:
 def covering(blocks: Iterable[Block], score: float) -> Block:
     """Return the block that covers a score, which must be the score of a group."""
     return next(block for block in blocks if block.upper >= score)
+
+
+def isotonic_blocks(scores: Floats, labels: Floats, starts: Integers, sums: Floats) -> int:
+    """Write where each block starts, and the sum of its labels; return how many there are.
+
+    Scores ascend; those that are equal are in one block.
+    """
+    blocks: list[tuple[int, float]] = []  # their means ascend
+    stop = 0
+    for _, rows in groupby(zip(scores.tolist(), labels.tolist(), strict=True), itemgetter(0)):
+        start, total = stop, 0.0
+        for _, label in rows:
+            total, stop = total + label, stop + 1
+        # Means are compared without a division, so that whole numbers are exact.
+        while blocks and blocks[-1][1] * (stop - start) >= total * (start - blocks[-1][0]):
+            left, before = blocks.pop()
+            start, total = left, total + before
+        blocks.append((start, total))
+    for at, (start, total) in enumerate(blocks):
+        starts[at], sums[at] = start, total
+    return len(blocks)

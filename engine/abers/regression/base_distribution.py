@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 import numpy as np
 
 from abers.calibration.intervals import VennInterval
-from abers.validation import count, finite, levels, places, plain
+from abers.validation import count, finite, generator, levels, places, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -284,10 +284,10 @@ class BaseDistribution(ABC):
         Raises
         ------
         ParameterError
-            If a label is not finite.
+            If a label is not finite, or the seed is no whole number and no generator.
         """
         before, after = self._pit_ends(finite(y, "y"))
-        shares = np.random.default_rng(seed).random(before.shape)
+        shares = generator(seed).random(before.shape)
         return plain(before + shares * (after - before))
 
     @overload
@@ -327,9 +327,14 @@ class BaseDistribution(ABC):
         Returns
         -------
         numpy.ndarray
-            An array of shape (n,).
+            An array of shape (n,), in the unit of the label.
+
+        Raises
+        ------
+        ParameterError
+            If `n` is no whole number of 0 or more, or the seed no whole number and no generator.
         """
-        return self._drawn(np.random.default_rng(seed).random(count(n, "n", 0)))
+        return self._drawn(generator(seed).random(count(n, "n", 0)))
 
 
 def pair(low: Floats, high: Floats) -> tuple[float, float] | tuple[Floats, Floats]:

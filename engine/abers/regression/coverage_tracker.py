@@ -8,21 +8,72 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from abers import validation
 from abers.exceptions import LabelError, ParameterError
 from abers.regression.distribution_calibrator import require_range, support_ends
-from abers.regression.prediction_interval import PredictionInterval
-from abers.saveable import Saveable
-from abers.serialization import MAX_COUNT, pack, require, unpack
+from abers.serialization import MAX_COUNT, Saveable, pack, require, unpack
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from abers.arrays import Floats, Integers
 
-__all__ = ["CoverageTracker"]
+__all__ = ["CoverageTracker", "PredictionInterval", "PredictionIntervals"]
+
+T = TypeVar("T", float, "Floats")
+
+
+class _LabelEnds(NamedTuple, Generic[T]):
+    low: T
+    high: T
+
+
+class PredictionInterval(_LabelEnds[float]):
+    """An interval for a label, closed at both ends.
+
+    Attributes
+    ----------
+    low, high
+        The ends, in the unit of the label, which may be infinite. If `low` is above `high`, no
+        label is in it.
+
+    Examples
+    --------
+    >>> interval = PredictionInterval(1.0, 2.0)
+    >>> interval.covers(2.0), interval.is_empty, PredictionInterval(2.0, 1.0).is_empty
+    (True, False, True)
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no label is in it."""
+        return self.low > self.high
+
+    def covers(self, label: float) -> bool:
+        """Return whether a label is in it."""
+        return self.low <= label <= self.high
+
+
+class PredictionIntervals(_LabelEnds["Floats"]):
+    """Intervals for many labels, as `PredictionInterval` with arrays of shape (n,)."""
+
+    __slots__ = ()
+
+    @property
+    def is_empty(self) -> NDArray[np.bool_]:
+        """Whether no label is in it, for each."""
+        return self.low > self.high
+
+    def covers(self, labels: Floats) -> NDArray[np.bool_]:
+        """Return whether each label is in its interval."""
+        return (self.low <= labels) & (labels <= self.high)
+
 
 _RATE = 0.05
 _AWAITING = 352  # bytes that Python takes, as measured: two pairs of floats, and a number
@@ -56,7 +107,7 @@ class CoverageTracker(Saveable):
     Raises
     ------
     ParameterError
-        If an option makes no sense.
+        If `level` is not in (0, 1), `support` is no such pair, or `slack` is negative or infinite.
 
     Notes
     -----
@@ -104,13 +155,11 @@ class CoverageTracker(Saveable):
         self._become(level, support_ends(support), slack)
 
     def _become(self, level: float, ends: tuple[float, float], slack: float) -> None:
-        self._level = float(validation.levels(level, "level"))
+        self._level = validation.fraction(level, "level")
         self._ends = ends
-        self._slack = float(validation.finite(slack, "slack"))
+        words = "a finite number of 0 or more"
+        self._slack = validation.number(slack, "slack", words, lambda one: 0.0 <= one < math.inf)
         require_range(ends)
-        if self._slack < 0.0:
-            msg = f"slack={slack!r} is negative; give a number of 0 or more"
-            raise ParameterError(msg)
         self._margin = self._distances = 0.0
         self._covered = self._labels = self._waited = 0
         self._awaiting: dict[int, _Served] = {}
@@ -239,18 +288,7 @@ class CoverageTracker(Saveable):
             self._margin += step * (self._level - covered)
 
     def expire_one(self, number: int) -> None:
-        """Stop waiting for a label.
-
-        Parameters
-        ----------
-        number
-            The number; an unknown one has no effect.
-
-        Raises
-        ------
-        ParameterError
-            If it is not a whole number of 0 or more.
-        """
+        """Stop waiting for a label, as calibrators do: `abers.base.Calibrator.expire_one`."""
         of = validation.observation(number)
         with self._lock:
             self._awaiting.pop(of, None)

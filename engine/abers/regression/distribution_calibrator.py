@@ -7,21 +7,66 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from abers import validation
-from abers.exceptions import ParameterError
-from abers.regression.bounded_labels import BoundedCalibrator
+from abers.arrays import EXPIRE, PREDICT, unmasked
+from abers.calibration.sets import HeldCalibrator
+from abers.exceptions import LabelError, ParameterError
+from abers.mathematics import Many, One
 from abers.regression.distribution import PredictiveDistribution
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from abers.arrays import Floats, Integers
+    from numpy.typing import ArrayLike
 
-__all__ = ["NO_LEVELS", "DistributionCalibrator", "Quantiles", "require_range", "support_ends"]
+    from abers.arrays import Bytes, Floats, Integers
+
+__all__ = [
+    "NO_LEVELS",
+    "BoundedCalibrator",
+    "DistributionCalibrator",
+    "Quantiles",
+    "require_range",
+    "support_ends",
+]
+
+S = TypeVar("S")  # a score
+
+
+class BoundedCalibrator(HeldCalibrator[S, float, One, Many], Generic[S, One, Many]):
+    """A calibrator of labels between two ends, which may be infinite."""
+
+    _ends: tuple[float, float]
+    _ends_name: ClassVar[str]
+
+    def _label(self, label: object) -> float:
+        y = validation.real(label)
+        if not self._ends[0] <= y <= self._ends[1]:
+            raise LabelError(self._outside(y))
+        return y
+
+    def _labels(self, labels: ArrayLike, length: int) -> Floats:
+        column = validation.reals(labels, length)
+        outside = np.flatnonzero((column < self._ends[0]) | (column > self._ends[1]))
+        if outside.size:
+            msg = f"row {outside[0]}: {self._outside(float(column[outside[0]]))}"
+            raise LabelError(msg)
+        return column
+
+    def _step_labels(self, labels: ArrayLike, kinds: Bytes) -> Floats:
+        """Check the labels of a run; those of predictions and expiries are ignored."""
+        given = unmasked(labels)
+        column = np.array(given, dtype=None if np.asarray(given).dtype.kind in "fiub" else object)
+        if column.shape == kinds.shape:
+            column[(kinds == PREDICT) | (kinds == EXPIRE)] = np.clip(0.0, *self._ends)
+        return self._labels(column, len(kinds))
+
+    def _outside(self, y: float) -> str:
+        name = self._ends_name
+        return f"label {y!r} lies outside the {name} {self._ends}; widen the {name}"
+
 
 NO_LEVELS = np.empty(0)
 _FURTHEST = 1e290  # from 0: the sum of as many distances as there are labels is finite
 _NARROWEST = 1e-290  # width of a range: losses divided by it are finite, and exact
-
-S = TypeVar("S")  # a score
 
 
 class Quantiles(NamedTuple):
@@ -52,6 +97,7 @@ class DistributionCalibrator(BoundedCalibrator[S, PredictiveDistribution, Quanti
     """A calibrator with batches that take `levels` and return quantiles."""
 
     _ends_name: ClassVar[str] = "support"
+    _own_columns = ("levels",)
 
     def _interleaved(self, extra: Any, rows: Integers) -> Any:
         return extra  # levels are not a column

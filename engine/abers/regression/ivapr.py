@@ -1,20 +1,39 @@
 """Inductive Venn-Abers predictive distributions, updated one labelled observation at a time.
 
 A predictive set of the chosen backend, or a grid of calibration sets, does the mathematics.
+
+Predictive sets of the core in their saved form: header, grid, and what is remembered. The bytes are
+a function of what is remembered alone, and bytes that no calibrator could have written are refused.
+
+After a fixed header come columns (see `abers.arrays`): the grid, empty without one, then score,
+label, weight and, with an age, time of what is remembered: without forgetting the distinct pairs of
+score and label in order, with a window the observations by arrival, with an age those in the order
+of time, score, label, weight.
+
+A fixed grid of thresholds, kept up to date with every label. A CDF at a threshold is the
+probability of a label up to it, which falls as the score grows; so each threshold has a binary
+calibration set of negated scores. Its two probabilities are the lower and the upper CDF there, to
+the last bit.
+
+Between two thresholds the CDFs are bracketed: the lower stays at its value at the left threshold,
+the upper has its value at the right threshold already just after the left.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+import math
+import struct
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from abers import validation
+from abers.arrays import ONE, is_whole, narrow, packed, parsed, total, widened
 from abers.backends import core
 from abers.base import NO_TIME, Capabilities
+from abers.cdfs import merged, reached
 from abers.exceptions import ParameterError
-from abers.forgetting import Forgetting
-from abers.regression import predictive_sets
+from abers.mathematics import PREDICT, Forgetting, Steps
 from abers.regression.distribution import PredictiveDistribution
 from abers.regression.distribution_calibrator import (
     NO_LEVELS,
@@ -22,19 +41,283 @@ from abers.regression.distribution_calibrator import (
     Quantiles,
     support_ends,
 )
-from abers.regression.grid import GridSet
-from abers.steps import PREDICT, Steps
+from abers.serialization import MAX_COUNT, require
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-    from abers._core import PredictiveSet
-    from abers.arrays import Floats, Integers
+    from abers._core import CalibrationSet, PredictiveSet
+    from abers.arrays import Bytes, Floats, Integers
 
-    Held: TypeAlias = PredictiveSet | GridSet
+    Rows: TypeAlias = tuple[Floats, Floats, Integers, Floats]
+    Answer: TypeAlias = tuple[float, float, Floats]
+    Held: TypeAlias = "PredictiveSet | GridSet"
 
-__all__ = ["IVAPR", "Quantiles"]
+__all__ = ["IVAPR", "GridSet", "Header", "Quantiles", "dump_held", "held_rows", "load_held"]
+
+_HEADER_STRUCT = struct.Struct("<QddddQQB")
+
+
+class Header(NamedTuple):
+    """The values saved before the columns."""
+
+    window: int
+    max_age: float
+    half_life: float
+    lo: float  # ends of the support; infinite without one
+    hi: float
+    size: int
+    late: int
+    unit: int
+
+
+def held_rows(held: PredictiveSet) -> Rows:
+    """Return what is remembered: scores, labels, weights and times."""
+    forgets = held.window or held.lifetime
+    n = held.observation_count() if forgets else held.pooled_count()
+    columns = (np.empty(n), np.empty(n), np.empty(n, np.int64), np.full(n, np.nan))
+    if forgets:
+        held.observations(*columns)
+    else:
+        held.pooled(*columns[:3])
+    return columns
+
+
+def dump_held(held: PredictiveSet, support: tuple[float, float], grid: Floats) -> bytes:
+    """Return the saved form of what a calibrator remembers."""
+    scores, labels, weights, times = held_rows(held)
+    unit = is_whole(weights)
+    columns = [grid, scores, labels, narrow(weights, unit=unit)]
+    columns += [times] if held.lifetime else []
+    max_age = 0.0 if held.half_life else held.lifetime
+    header = Header(held.window, max_age, held.half_life, *support, held.size, held.late, unit)
+    return b"".join([_HEADER_STRUCT.pack(*header), *(part for c in columns for part in packed(c))])
+
+
+def load_held(payload: bytes | memoryview) -> tuple[PredictiveSet, Header, Floats]:
+    """Return the set that `dump` saved, its header and its grid; refuse other bytes."""
+    header = Header(*_HEADER_STRUCT.unpack_from(payload))
+    columns = parsed(payload, _HEADER_STRUCT.size)
+    _check_header(header)
+    ages = (header.max_age + 0.0, header.half_life + 0.0)  # no calibrator writes -0.0
+    shape = "dddu" + "d" * any(ages)
+    kinds = "".join("d" if letter == "d" else "u" for letter, _ in columns)
+    require(kinds == shape and len({len(column) for _, column in columns[1:]}) == 1, "columns")
+    held: PredictiveSet = core.PredictiveSet(header.window, *ages)
+    arrays = [column for _, column in columns]
+    grid = arrays[0] + 0.0
+    require(bool(np.isfinite(grid).all() and (grid[:-1] < grid[1:]).all()), "grid")
+    require(((header.lo <= grid) & (grid <= header.hi)).all(), "support")
+    _fill(held, header, arrays[1:])
+    return held, header, grid
+
+
+def _check_header(header: Header) -> None:
+    ages = (header.max_age, header.half_life)
+    sound = (
+        sum(map(bool, header[:3])) <= 1
+        and all(math.isfinite(age) and age >= 0 for age in ages)
+        and header.window < 1 << 63
+        and max(header.size, header.late) <= MAX_COUNT
+        and header.unit in {0, 1}
+        and header.lo <= header.hi
+        and ((any(ages) and header.size > 0) or not header.late)
+    )
+    require(sound, "header")
+
+
+def _fill(held: PredictiveSet, header: Header, columns: list[NDArray[Any]]) -> None:
+    """Check saved columns, and load them into an empty set."""
+    scores, labels = columns[0] + 0.0, columns[1] + 0.0
+    units = widened(columns[2], held.limit, unit=bool(header.unit))
+    times = columns[3] + 0.0 if held.lifetime else np.full(len(scores), np.nan)
+    require(bool(np.isfinite(scores).all() and np.isfinite(labels).all()), "scores or labels")
+    require(bool(((header.lo <= labels) & (labels <= header.hi)).all()), "support")
+    sound = units is not None and bool((units > 0).all()) and total(units) <= held.limit
+    require(sound, "weights")
+    units = cast("Integers", units)
+    if not (held.window or held.lifetime):
+        weight = total(units)
+        require(header.size <= weight and bool(header.size) == bool(weight), "weights")
+        ascends = (scores[:-1] < scores[1:]) | (
+            (scores[:-1] == scores[1:]) & (labels[:-1] < labels[1:])
+        )
+        require(bool(ascends.all()), "order")
+        held.load_pooled(scores, labels, units, header.size)
+        return
+    if held.lifetime:
+        require(bool(np.isfinite(times).all()), "times")
+        require(not len(times) or times[0] >= times[-1] - held.lifetime, "times")
+        furthest = float(np.abs(times).max(initial=0.0))
+        require(not held.half_life or validation.resolvable(furthest, held.half_life), "times")
+    else:
+        require(len(scores) <= held.window, "window")
+    held.load_observations(scores, labels, units, times, header.late)
+
+
+_CHUNK = 4096  # steps of a run with CDFs in memory at once
+
+
+class GridSet:
+    """The CDFs at the thresholds of a grid, and the `PredictiveSet` that it is filled from."""
+
+    def __init__(self, memory: PredictiveSet, thresholds: Floats) -> None:
+        """Make a calibration set for each threshold, filled with what `memory` remembers."""
+        self.memory, self.thresholds = memory, thresholds
+        max_age = 0.0 if memory.half_life else memory.lifetime
+        rule = (memory.window, max_age, memory.half_life)
+        self._sets: list[CalibrationSet] = [core.CalibrationSet(*rule) for _ in thresholds]
+        # Where a CDF steps: the lower at a threshold, the upper just after it.
+        with np.errstate(over="ignore"):  # after the largest double comes infinity
+            after = np.nextafter(thresholds, np.inf)
+        self._points = np.concatenate(([-np.inf], np.stack([thresholds, after]).T.ravel()))
+        if memory.size:
+            self._fill()
+
+    @property
+    def size(self) -> int:
+        """Number of observations kept."""
+        return self.memory.size
+
+    @property
+    def total(self) -> int:
+        """Total weight as it was learned."""
+        return self.memory.total
+
+    @property
+    def late(self) -> int:
+        """Number of labels that came too late."""
+        return self.memory.late
+
+    def _fill(self) -> None:
+        """Fill the set of each threshold from the observations in memory."""
+        scores, labels, weights, times = held_rows(self.memory)
+        if self.memory.window or self.memory.lifetime:
+            for t, cdf in zip(self.thresholds.tolist(), self._sets, strict=True):
+                cdf.load_observations(-scores + 0.0, _up_to(labels, t), weights, times, self.late)
+            return
+        starts = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
+        groups = np.ascontiguousarray(-scores[starts][::-1]) + 0.0
+        for t, cdf in zip(self.thresholds.tolist(), self._sets, strict=True):
+            below = np.where(labels <= t, weights, 0)
+            above, up_to = (
+                np.add.reduceat(part, starts)[::-1].copy() for part in (weights - below, below)
+            )
+            cdf.load_groups(groups, above, up_to, self.size)
+
+    def learn(self, score: float, label: float, weight: int, time: float) -> bool:
+        """Learn an observation at every threshold."""
+        if not self.memory.learn(score, label, weight, time):
+            return False
+        for t, cdf in zip(self.thresholds.tolist(), self._sets, strict=True):
+            cdf.learn(-score + 0.0, label <= t, weight, time)
+        return True
+
+    def remove(self, score: float, label: float, weight: int) -> bool:
+        """Remove an observation at every threshold."""
+        if not self.memory.remove(score, label, weight):
+            return False
+        for t, cdf in zip(self.thresholds.tolist(), self._sets, strict=True):
+            cdf.remove(-score + 0.0, label <= t, weight)
+        return True
+
+    def predict(self, score: float, time: float = math.nan) -> Answer:
+        """Return both CDFs at `score`, bracketed between the thresholds."""
+        pairs = [cdf.predict(-score + 0.0, time=time) for cdf in self._sets]
+        lower, upper = np.array(pairs).T
+        return self._answer(lower, upper)
+
+    def quantile(self, score: float, level: float, time: float = math.nan) -> float:
+        """Return the quantile of the bracketed merged CDF at `score`."""
+        return float(reached(self.predict(score, time)[2], np.array([level]))[0, 0])
+
+    def predict_many(self, scores: Floats, times: Floats | None) -> list[Answer]:
+        """Return `predict` of every score."""
+        kinds = np.full(len(scores), PREDICT, np.uint8)
+        lower, upper = self._cdfs(kinds, scores, scores, None, times)
+        return [self._answer(*pair) for pair in zip(lower.T, upper.T, strict=True)]
+
+    def run(
+        self,
+        steps: Bytes,
+        scores: Floats,
+        labels: Floats,
+        weights: Integers | None,
+        times: Floats | None,
+        levels: Floats,
+        quantiles: Floats,
+        held: Integers | None = None,
+    ) -> int:
+        """Run steps as `PredictiveSet.run` does; the quantiles are those of the bracketed CDFs."""
+        none = np.empty((3, len(steps), 0))
+        done = self.memory.run(steps, scores, labels, weights, times, levels[:0], none, held)
+        for start in range(0, done, _CHUNK):
+            part = slice(start, min(start + _CHUNK, done))
+            lower, upper = self._cdfs(
+                steps[part],
+                scores[part],
+                labels[part],
+                None if weights is None else weights[part],
+                None if times is None else times[part],
+            )
+            predicts = steps[part] == PREDICT
+            quantiles[:, part][:, predicts] = self._quantiles(
+                lower[:, predicts], upper[:, predicts], levels
+            )
+        return done
+
+    def _cdfs(
+        self,
+        steps: Bytes,
+        scores: Floats,
+        labels: Floats,
+        weights: Integers | None,
+        times: Floats | None,
+    ) -> tuple[Floats, Floats]:
+        """Run steps at every threshold; return a row for each threshold, a column for each step."""
+        lower, upper = np.full((2, len(self._sets), len(steps)), np.nan)
+        if weights is not None:  # a prediction is for a label of weight 1
+            weights = np.where(steps == PREDICT, ONE, weights)
+        for i, (t, cdf) in enumerate(zip(self.thresholds.tolist(), self._sets, strict=True)):
+            below = _up_to(labels, t)
+            cdf.run(steps, -scores + 0.0, below, weights, times, lower[i], upper[i])
+        return lower, upper
+
+    def _bracketed(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Return the values of both CDFs before and from each point on, along the first axis."""
+        ends = np.ones((1, *upper.shape[1:]))
+        most = np.concatenate([np.repeat(upper, 2, axis=0), ends])
+        least = np.concatenate([0.0 * ends, np.repeat(lower, 2, axis=0)])
+        return least, most
+
+    def _answer(self, lower: Floats, upper: Floats) -> Answer:
+        least, most = self._bracketed(lower, upper)
+        steps = np.flatnonzero(np.append(True, (least[1:] != least[:-1]) | (most[1:] != most[:-1])))
+        table = np.stack([self._points[steps], least[steps], most[steps]])
+        return float(self._points[1]), float(self._points[-1]), table
+
+    def _quantiles(self, lower: Floats, upper: Floats, levels: Floats) -> NDArray[np.float64]:
+        least, most = self._bracketed(lower, upper)
+        points = np.append(self._points, np.inf)
+        # The number of values below a level is the index of the first that reaches it.
+        cdfs = (merged(least, most), most, least)
+        found = np.empty((3, lower.shape[1], len(levels)))
+        for i, cdf in enumerate(cdfs):
+            for j, level in enumerate(levels):
+                found[i, :, j] = points[(cdf < level).sum(axis=0)]
+        return found
+
+    def check(self) -> None:
+        """Raise an AssertionError if an invariant does not hold."""
+        self.memory.check()
+        for cdf in self._sets:
+            cdf.check()
+            assert cdf.size == self.size, (cdf.size, self.size)  # noqa: S101
+
+
+def _up_to(labels: Floats, t: float) -> Bytes:
+    return (labels <= t).astype(np.uint8)
 
 
 class IVAPR(DistributionCalibrator[float]):
@@ -62,7 +345,7 @@ class IVAPR(DistributionCalibrator[float]):
     Raises
     ------
     ParameterError
-        If more than one of the three is given, or an option makes no sense.
+        If more than one of the three is given, or an option is invalid.
 
     Notes
     -----
@@ -240,10 +523,10 @@ class IVAPR(DistributionCalibrator[float]):
         return Quantiles(*quantiles), done
 
     def _save(self) -> bytes:
-        return predictive_sets.dump(self._memory, self._ends, self._grid)
+        return dump_held(self._memory, self._ends, self._grid)
 
     def _load(self, payload: memoryview) -> None:
-        memory, header, self._grid = predictive_sets.load(payload)
+        memory, header, self._grid = load_held(payload)
         self._forget_by(Forgetting.of(memory))
         self._ends = header.lo, header.hi
         self._hold(memory)

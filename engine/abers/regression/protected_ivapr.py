@@ -17,9 +17,9 @@ from abers import validation
 from abers.arrays import EXPIRE, PREDICT
 from abers.backends import core
 from abers.base import Capabilities
-from abers.calibration.lane_mixture import LaneMixture, first_weight
+from abers.calibration.protected import LaneMixture
 from abers.exceptions import ParameterError, ScoreError
-from abers.forgetting import Forgetting
+from abers.mathematics import Forgetting, Steps
 from abers.regression.distribution import PredictiveDistribution
 from abers.regression.distribution_calibrator import (
     NO_LEVELS,
@@ -28,7 +28,6 @@ from abers.regression.distribution_calibrator import (
     require_range,
     support_ends,
 )
-from abers.steps import Steps
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     Raises
     ------
     ParameterError
-        If there is no support, or an option makes no sense.
+        If there is no support, or an option is invalid.
 
     Notes
     -----
@@ -169,10 +168,10 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
         members = validation.count(members, "members", 2, _MOST_MEMBERS)
         ends = support_ends(support)
         require_range(ends)
-        if scores not in get_args(Kind):
+        if not isinstance(scores, str) or scores not in get_args(Kind):
             msg = f"scores={shown(scores)} is unknown; use {', '.join(get_args(Kind))}"
             raise ParameterError(msg)
-        weight = first_weight(base_weight, "base_weight")
+        weight = validation.fraction(base_weight, "base_weight")
         pointwise = scores == "number"
         self._become(
             core.DistributionProtection(*ends, members, pointwise, weight, self._forgetting.window)

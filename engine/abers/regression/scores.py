@@ -106,7 +106,7 @@ def crps_sample(samples: ArrayLike, y: ArrayLike) -> Floats:
     Raises
     ------
     ParameterError
-        If a value is not finite.
+        If a sample or a label is not finite.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Floats:
     Returns
     -------
     numpy.ndarray
-        The scores, of that shape.
+        The scores, of that shape, in the unit of the label.
 
     Raises
     ------
@@ -192,17 +192,17 @@ def log_score_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Floats:
     Parameters
     ----------
     mean, std, y
-        Arrays of one shape; standard deviations are positive.
+        As in `crps_normal`.
 
     Returns
     -------
     numpy.ndarray
-        The scores, of that shape.
+        The scores, of the shape of these arrays.
 
     Raises
     ------
     ParameterError
-        If a value is not finite, or a standard deviation is not positive.
+        As in `crps_normal`.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def squared_error(prediction: ArrayLike, y: ArrayLike) -> Floats:
     Raises
     ------
     ParameterError
-        If a value is not finite.
+        If a forecast or a label is not finite.
 
     Examples
     --------

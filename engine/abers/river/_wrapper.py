@@ -4,34 +4,153 @@ A wrapper scores at prediction time, pairs score and label at label time, and ne
 With an id it keeps the score of the prediction until the label arrives, and a number under which a
 protected calibrator keeps its own forecasts. Without an id it keeps nothing: `learn_one` scores the
 features with the model as it is before it learns them.
-"""
 
-# ruff: noqa: ANN401 - scores, labels and keywords of any model
+The warning about labels that come late and without an id. Without an id, `learn_one` scores the
+features with the model as it is by then. If labels come late, the calibrator so learns scores that
+were never predicted.
+"""
 
 from __future__ import annotations
 
 import copy
 import inspect
+import warnings
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from river import base
 from river.compose import Pipeline
 
 from abers import validation
 from abers.base import Calibrator
-from abers.exceptions import ParameterError
-from abers.river._missing_ids import MissingIdCheck
-from abers.river._model_check import require_model
+from abers.exceptions import MissingIdWarning, ParameterError
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Literal
 
-    from abers.capabilities import Capabilities
+    from abers.mathematics import Capabilities
 
-__all__ = ["CalibratedWrapper", "Features", "MethodKeywords", "PendingScore", "PendingScores"]
+__all__ = [
+    "CalibratedWrapper",
+    "Features",
+    "MethodKeywords",
+    "MissingIdCheck",
+    "PendingScore",
+    "PendingScores",
+    "require_model",
+]
+
+_Row: TypeAlias = dict[Any, Any]  # features
+_MOST = 100  # predictions to compare with; the first late label comes for one of the oldest
+_MESSAGE = (
+    "a label came without id, and not for the last prediction: the calibrator learns the score of "
+    "the features as the model scores them now, not the score that was predicted; pass the same "
+    "id=… to the prediction and to learn_one (river's progressive_val_score passes {'id': i} as "
+    "the third item of an event)"
+)
+
+
+class MissingIdCheck:
+    """Predictions without an id since the last label, and whether the warning was issued.
+
+    It warns once, at a label for features that were predicted, but not last. In a loop that
+    predicts and learns each observation the features are those of the last prediction. Behind
+    a transformer that learns, the features of a label differ from those of its prediction, so late
+    labels may pass unnoticed. Copies and pickles leave the predictions out.
+    """
+
+    def __init__(self) -> None:
+        self._first: list[_Row] = []
+        self._last: _Row | None = None
+        self._warned = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the predictions, which so have no effect on a saved wrapper."""
+        return {"_first": [], "_last": None, "_warned": self._warned}
+
+    def predicted(self, x: _Row) -> None:
+        """Remember the features of a prediction without an id."""
+        if self._warned or x is self._last:
+            return
+        if len(self._first) < _MOST:
+            self._first.append(x)
+        self._last = x
+
+    def learned(self, x: _Row) -> None:
+        """Warn if a label without an id is for an earlier prediction, and forget them all."""
+        first, last = self._first, self._last
+        if last is None:
+            return
+        self._first, self._last = [], None
+        if not _same(x, last) and any(_same(x, each) for each in first):
+            self._warned = True
+            warnings.warn(_MESSAGE, MissingIdWarning, stacklevel=3)
+
+
+def _same(x: _Row, other: _Row) -> bool:
+    try:
+        return x is other or bool(x == other)
+    except ValueError:  # an array among the features, which has no truth value
+        return False
+
+
+_KINDS = {"classifier": base.Classifier, "regressor": base.Regressor}
+_EXAMPLES = {
+    "classifier": "linear_model.LogisticRegression()",
+    "regressor": "linear_model.LinearRegression()",
+}
+_OTHER_WRAPPERS = {"classifier": "VennAbersRegressor", "regressor": "VennAbersClassifier"}
+_SKLEARN_WRAPPERS = {
+    "classifier": "VennAbersCalibratedClassifier",
+    "regressor": "VennAbersCalibratedRegressor",
+}
+
+
+def require_model(model: Any, kind: Literal["classifier", "regressor"]) -> None:
+    """Raise a ParameterError unless the model is a river model of a kind, or ends in one.
+
+    Parameters
+    ----------
+    model
+        What the wrapper got as the parameter that is named as the kind.
+    kind
+        "classifier" or "regressor".
+    """
+    last = model
+    while isinstance(last, Pipeline) and last.steps:
+        last = last[-1]
+    empty = isinstance(last, Pipeline)  # river cannot ask for its class
+    if not empty and isinstance(last, _KINDS[kind]):
+        return
+    ends = f" ends in {type(last).__name__}, which" if last is not model else ""
+    msg = f"{kind}={_named(model)}{ends} is not a river {kind}; {_remedy(last, kind)}"
+    raise ParameterError(msg)
+
+
+def _named(model: Any) -> str:
+    """Name a model by its class: river shows one in many lines."""
+    if inspect.isclass(model):
+        name: str = model.__name__
+        return name
+    return f"{type(model).__name__}(…)" if isinstance(model, base.Base) else shown(model)
+
+
+def _remedy(last: Any, kind: str) -> str:
+    if inspect.isclass(last):
+        return f"pass an instance, {last.__name__}(…), not the class"
+    if not isinstance(last, Pipeline) and isinstance(last, base.Classifier | base.Regressor):
+        return f"use {_OTHER_WRAPPERS[kind]} for it, or pass a {kind}, such as {_EXAMPLES[kind]}"
+    if callable(getattr(last, "fit", None)):
+        return (
+            f"use abers.sklearn.{_SKLEARN_WRAPPERS[kind]} for a scikit-learn model, or pass a "
+            f"river model, such as {_EXAMPLES[kind]}"
+        )
+    return f"pass one, such as {_EXAMPLES[kind]}, or a pipeline that ends in one"
+
+
+# ruff: noqa: ANN401 - scores, labels and keywords of any model
+
 
 T = TypeVar("T")
 Features = dict[Any, Any]  # mypy does not take a dict with keys of type str for dict[Hashable, Any]

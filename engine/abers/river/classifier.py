@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from river.compose import Pipeline
 
     from abers.base import Calibrator
-    from abers.capabilities import Capabilities
+    from abers.mathematics import Capabilities
     from abers.river._wrapper import Features
 
     BinaryCalibrator: TypeAlias = Calibrator[float, int, Any, Any]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from river.compose import Pipeline
 
     from abers.base import Calibrator
-    from abers.capabilities import Capabilities
+    from abers.mathematics import Capabilities
     from abers.river._classifier_wrapper import Intervals, MiniBatch
     from abers.river._wrapper import Features, PendingScore
 
@@ -66,7 +66,8 @@ class CrossVennAbersClassifier(BinaryClassifier):
     Raises
     ------
     ParameterError
-        If `classifier` is not a river classifier, or another option is invalid.
+        If `classifier` is no river classifier of two classes, there are fewer than 2 folds, or
+        another option is invalid.
 
     Notes
     -----

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from river.compose import Pipeline
 
     from abers.base import Calibrator
-    from abers.capabilities import Capabilities
+    from abers.mathematics import Capabilities
     from abers.regression import PredictiveDistribution
 
 __all__ = ["VennAbersRegressor"]
@@ -117,11 +117,8 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
         if point not in _POINTS:
             msg = f"point={shown(point)} is unknown; there are {' and '.join(_POINTS)}"
             raise ParameterError(msg)
-        if not 0.0 < confidence_level < 1.0:
-            msg = f"confidence_level={shown(confidence_level)} does not lie between 0 and 1"
-            raise ParameterError(msg)
         self.regressor: Any = regressor
-        self.confidence_level = confidence_level
+        self.confidence_level = validation.fraction(confidence_level, "confidence_level")
         self.point = point
         self.window, self.max_age, self.half_life = window, max_age, half_life
         self.support = support

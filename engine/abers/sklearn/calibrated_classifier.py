@@ -21,8 +21,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from abers.arrays import unmasked
 from abers.calibration import OneVsRest, VennAbers, cross_ends, cross_log_merge, log_merge
 from abers.exceptions import LabelError, ParameterError
-from abers.sklearn._meta_estimator import CalibratedMetaEstimator, row_weights
-from abers.sklearn._scores import class_intervals, class_scores
+from abers.sklearn._meta_estimator import (
+    CalibratedMetaEstimator,
+    class_intervals,
+    class_scores,
+    row_weights,
+)
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -157,7 +161,7 @@ class VennAbersCalibratedClassifier(
         Returns
         -------
         VennAbersCalibratedClassifier
-            The classifier itself.
+            The classifier itself, trained and calibrated.
 
         Raises
         ------
@@ -236,7 +240,7 @@ class VennAbersCalibratedClassifier(
         Parameters
         ----------
         X
-            Features of n observations.
+            As in `predict_proba`.
 
         Returns
         -------

@@ -8,7 +8,6 @@ predictions of observations that the estimator was not trained on.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +19,12 @@ from abers import validation
 from abers.arrays import unmasked
 from abers.exceptions import ParameterError
 from abers.regression import IVAPR
-from abers.sklearn._meta_estimator import CalibratedMetaEstimator, n_rows, row_weights
-from abers.sklearn._scores import regression_scores
-from abers.validation import shown
+from abers.sklearn._meta_estimator import (
+    CalibratedMetaEstimator,
+    n_rows,
+    regression_scores,
+    row_weights,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -137,7 +139,7 @@ class VennAbersCalibratedRegressor(
         Returns
         -------
         VennAbersCalibratedRegressor
-            The regressor itself.
+            The regressor itself, trained and calibrated.
 
         Raises
         ------
@@ -215,10 +217,7 @@ class VennAbersCalibratedRegressor(
         numpy.ndarray
             Of shape (n, 2): lower and upper ends, quantiles of the merged distributions.
         """
-        if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
-            msg = f"level={shown(level)} does not lie between 0 and 1; pass a share, such as 0.9"
-            raise ParameterError(msg)
-        tail = (1.0 - level) / 2.0
+        tail = (1.0 - validation.fraction(level, "level")) / 2.0
         return self.predict_quantiles(X, [tail, 1.0 - tail])
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> VennAbersCalibratedRegressor:

@@ -6,8 +6,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from abers.monitoring.scored_rows import Forecasts, ScoredRows
-from abers.stream.arrow_tables import ArrowOutputs
+from abers.monitoring.measures import Forecasts, ScoredRows
 from abers.stream.columns import Events
 from abers.stream.events import (
     Alarm,
@@ -24,9 +23,8 @@ from abers.stream.events import (
     RegressionPrediction,
 )
 from abers.stream.journal import JournalEntry
-from abers.stream.outputs import Outputs, SettledBatch
+from abers.stream.outputs import ArrowOutputs, Outputs, Rows, SettledBatch
 from abers.stream.processor import Processor
-from abers.stream.rows import Rows
 from abers.stream.settings import Settings
 from abers.stream.tasks import make_task
 

@@ -1,37 +1,113 @@
-"""E-processes against the predictions of all keys, and the alarms that they raise.
+"""What is kept of each model over time: e-processes with their alarms, scores and experts.
 
-Observations are numbered as they are predicted, those of each key apart, so a key knows nothing of
-the others. For the tests, an observation expires when `most` others of its key were predicted after
-it and its label has not come, so no more than that many of a key ever wait.
+E-processes against the predictions of all keys, and the alarms that they raise. Observations are
+numbered as they are predicted, those of each key apart, so a key knows nothing of the others. For
+the tests, an observation expires when `most` others of its key were predicted after it and its
+label has not come, so no more than that many of a key ever wait.
+
+History of each model: scores, evidence and experts over time, in bounded memory. Evidence and
+experts are read where batches end, so a history is no function of the events alone. It is saved
+next to the state, and restored with it. Only pages and reports read it.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
 from abers.arrays import raw
+from abers.backends import core
+from abers.monitoring import (
+    MixtureMonitor,
+    ProtectionMonitor,
+    Totals,
+    Trail,
+    WindowedMonitor,
+    formats,
+)
 from abers.monitoring.e_processes import EXPIRES, EProcessSteps
+from abers.monitoring.formats import is_date
+from abers.monitoring.mixture_monitor import experts_of
 from abers.monitoring.tested_view import ALARM_TEST
 from abers.serialization import column, require
-from abers.stream.alarm_message import alarm_message
+from abers.stream.calibrators import grouped
+from abers.stream.component import ARRAY, encode, encode_array, header
 from abers.stream.events import Alarm
-from abers.stream.key_groups import grouped
-from abers.stream.msgpack_encoder import ARRAY, encode, encode_array, header
+from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from abers._core import WatchedModel
     from abers.arrays import Floats, Integers
+    from abers.monitoring import BinaryMonitor, Expert, ScoredRows, TaskMonitor
     from abers.monitoring.e_processes import EProcess, OpenedIncident
-    from abers.monitoring.shift import Shift
+    from abers.monitoring.tested_view import Shift
+    from abers.monitoring.tests import Evidence
     from abers.serialization import Piece
-    from abers.stream.joined_batch import ExpiredObservations, JoinedSteps
+    from abers.stream.tasks.base import Task
+    from abers.stream.validation import ExpiredObservations, JoinedSteps
 
-__all__ = ["KeyedEProcesses", "SavedEProcesses", "alarms"]
+__all__ = [
+    "EvidencePoint",
+    "ExpertPoint",
+    "KeyedEProcesses",
+    "ModelHistory",
+    "SavedEProcesses",
+    "SavedHistory",
+    "alarm_message",
+    "alarms",
+    "experts_at",
+]
+
+
+def alarm_message(
+    model: str, segment: str, process: EProcess, opened: OpenedIncident, test: Evidence
+) -> str:
+    """Return the message of an alarm.
+
+    Parameters
+    ----------
+    model, segment
+        Of the e-process.
+    process
+        The e-process.
+    opened
+        The incident that opened.
+    test
+        The evidence of its test.
+
+    Examples
+    --------
+    >>> from abers.monitoring import CalibrationEProcess, EDetector, OpenedIncident, Shift
+    >>> process, detector = CalibrationEProcess(), EDetector("change", average_run_length=1_000)
+    >>> ((_, incident),) = detector.update([2000.0], [1_364_792_400_000])
+    >>> shift = Shift(1_364_790_000_000, 400, "labels 1", 123.0, 180.25, 9.5)
+    >>> opened = OpenedIncident(0, "raw", "change", incident, shift)
+    >>> for sentence in alarm_message("m", "", process, opened, detector.evidence()).split(". "):
+    ...     print(sentence)
+    model 'm', 1 Apr 2013, 05:00 UTC: raw is too high
+    Since 1 Apr 2013, 04:20: 400 labels, 180.2 promised, 123 came
+    Evidence 2,000 to 1; alarm line 1,000 to 1
+    If all probabilities are right, false alarms come once in 1,000 labels on average, at most.
+    """
+    subject = f"model {shown(model)}" + (f", segment {shown(segment)}" if segment else "")
+    time, shift = opened.incident.first, opened.shift
+    zone = " UTC" if is_date(time) else ""
+    fault = "miscalibrated" if shift is None else process.faults[shift.direction]
+    evidence, line = map(formats.to_one, (opened.incident.log_wealth, test.log_threshold))
+    parts = (
+        f"{subject}, {formats.moment(time)}{zone}: {process.subjects[opened.view]} {fault}.",
+        "" if shift is None else shift.sentence(process.came),
+        f"Evidence {evidence}; alarm line {line}.",
+        test.guarantee,
+    )
+    return " ".join(filter(None, parts)).replace(formats.NO_BREAK, " ")
+
 
 _UNKNOWN = -1  # number of an observation that is not tested
 _SPARE = 8  # the numbers grow by one part in so many at least
@@ -199,3 +275,203 @@ def _sized(alarm: Alarm, process: EProcess, shift: Shift | None) -> Alarm:
         promised=shift.expected,
         came=shift.observed,
     )
+
+
+_WINDOWS = 64  # of a model: points enough for a screen
+_EXPERT_POINTS = 32  # experts take longer to read
+_ALARMS = 32  # the last ones
+_LAST_LABELS = 60  # of a regression: as many as a reader can tell apart in a figure
+
+
+class EvidencePoint(NamedTuple):
+    """Evidence of a change, as a natural logarithm, after so many labels.
+
+    The time is the largest event time of the observations with these labels.
+    """
+
+    labels: int
+    time: int
+    log_wealth: float
+
+
+class ExpertPoint(NamedTuple):
+    """Experts of a mixture with so many lanes after so many labels; the time is as of evidence.
+
+    The weight and the loss of each stand in an array of doubles, and a weight of None is NaN.
+    """
+
+    labels: int
+    time: int
+    lanes: int
+    values: bytes
+
+
+class SavedHistory(msgspec.Struct, array_like=True):
+    """State of a `ModelHistory`."""
+
+    windows: tuple[int, int, int, list[Totals]]
+    evidence: list[EvidencePoint]
+    names: list[str]
+    experts: list[ExpertPoint]
+    alarms: list[tuple[int, Alarm]]
+    last: bytes
+
+
+class ModelHistory:
+    """Scores in windows over time, trails of evidence and of experts, and the last alarms.
+
+    Of a regression, it has the last labels, and the scores and quantiles of their predictions.
+
+    Attributes
+    ----------
+    windowed
+        Scores in windows.
+    evidence, experts
+        Points at the ends of windows.
+    names
+        Those of the experts, as the values of each point have them.
+    alarms
+        The last alarms, each behind the number of labels before it.
+    last
+        Array with a row for each of the last labels: label, score, quantiles.
+    """
+
+    def __init__(self, task: Task, levels: Sequence[float] = ()) -> None:
+        codec = msgspec.msgpack
+        self.windowed = WindowedMonitor(
+            task.monitor, _WINDOWS, pack=codec.encode, unpack=codec.decode
+        )
+        self.evidence = Trail(_higher, _WINDOWS)
+        self.experts = Trail(_later, _EXPERT_POINTS)
+        self.names: list[str] = []
+        self.alarms: deque[tuple[int, Alarm]] = deque(maxlen=_ALARMS)
+        self._watched: WatchedModel | None = None
+        self.last: Floats = np.empty((0, 2 + len(levels)))
+
+    def update(
+        self,
+        scored: ScoredRows,
+        times: Integers,
+        monitor: TaskMonitor,
+    ) -> bool:
+        """Add labelled predictions, to the monitor too.
+
+        Parameters
+        ----------
+        scored
+            Predictions, at least one.
+        times
+            Array of shape (n,): event times of their observations.
+        monitor
+            Monitor of all predictions.
+
+        Returns
+        -------
+        bool
+            Whether a window ended.
+        """
+        completed = self.windowed.update(monitor, scored, times)
+        if scored.scores is not None and scored.quantiles is not None:
+            rows = np.column_stack((scored.labels, scored.scores, scored.quantiles))
+            self.last = np.concatenate((self.last, rows[-_LAST_LABELS:]))[-_LAST_LABELS:]
+        return completed
+
+    def watched(self, monitor: BinaryMonitor) -> WatchedModel:
+        """Return what the core adds predictions to: the monitor of the model, and its windows."""
+        if self._watched is None:
+            raw = None if monitor.raw is None else monitor.raw.core
+            beside = (one.core for one in monitor.others if isinstance(one, ProtectionMonitor))
+            parts = (monitor.calibrated.core, raw, next(beside, None), self.windowed.counter)
+            self._watched = core.WatchedModel(*parts)
+        return self._watched
+
+    def note(self, monitor: TaskMonitor, alarms: Sequence[Alarm], *, completed: bool) -> None:
+        """Add the alarms of a batch, and evidence and experts if a window ended in it."""
+        labels = self.windowed.count
+        self.alarms += [(labels, one) for one in alarms]
+        for alarm in alarms if labels else ():  # its evidence is a peak between two windows
+            self.evidence.note(EvidencePoint(labels, self.windowed.last, alarm.log_wealth))
+        if completed:
+            for one in self._evidence(monitor):
+                self.evidence.note(one)
+            if self.experts.lacks(self.windowed.count):
+                for point in self._experts(monitor):
+                    self.experts.note(point)
+
+    def now(self, monitor: TaskMonitor) -> tuple[list[EvidencePoint], list[ExpertPoint]]:
+        """Return the points of the trails, and those of this moment, if they are known."""
+        evidence, mixed = self.evidence.points, self.experts.points
+        if self.windowed.count:
+            for height in self._evidence(monitor):
+                evidence = self.evidence.with_last(height)
+            for point in self._experts(monitor):
+                mixed = self.experts.with_last(point)
+        return evidence, mixed
+
+    def _evidence(self, monitor: TaskMonitor) -> list[EvidencePoint]:
+        views = (view for one in monitor.e_processes for view in one.views)
+        found = [one for view in views if (one := view.alarm_evidence) is not None]
+        return [EvidencePoint(self.windowed.count, self.windowed.last, max(found))] if found else []
+
+    def _experts(self, monitor: TaskMonitor) -> list[ExpertPoint]:
+        points = []
+        for one in monitor.others:
+            if isinstance(one, MixtureMonitor) and one.mixtures:
+                self.names, rows = one.expert_rows()
+                lanes = sum(mixture.lanes for mixture in one.mixtures)
+                at = self.windowed.count, self.windowed.last
+                points.append(ExpertPoint(*at, lanes, rows.tobytes()))
+        return points
+
+    def save(self) -> SavedHistory:
+        """Return the state: what `load` takes."""
+        evidence, mixed = self.evidence.points, self.experts.points
+        last = bytes(raw(self.last))
+        return SavedHistory(
+            self.windowed.state(), evidence, self.names, mixed, [*self.alarms], last
+        )
+
+    def load(self, saved: SavedHistory, monitors: Collection[str]) -> None:
+        """Restore a state, before the first label; a ValueError if it cannot be one.
+
+        The totals of other monitors than these are dropped.
+        """
+        points = _of_monitors(saved.windows[-1], monitors)
+        self.windowed.load(*saved.windows[:-1], points)
+        bytes_each = 16 * len(saved.names)
+        require(all(len(one.values) == bytes_each for one in saved.experts), "experts")
+        self.names = saved.names
+        self.evidence.load(saved.evidence)
+        self.experts.load(saved.experts)
+        self.alarms.extend(saved.alarms)
+        width = self.last.shape[1]
+        last = column(memoryview(saved.last), "<f8", "last labels")
+        require(len(last) % width == 0 and len(last) <= _LAST_LABELS * width, "last labels")
+        self.last = last.reshape(-1, width)
+
+
+def experts_at(names: Sequence[str], point: ExpertPoint) -> dict[str, Expert]:
+    """Return the experts of a point by name."""
+    return experts_of(names, np.frombuffer(point.values).reshape(-1, 2))
+
+
+def _of_monitors(points: Sequence[Totals], monitors: Collection[str]) -> Sequence[Totals]:
+    """Drop the totals of monitors that are gone; the last point has those of all."""
+    read = msgspec.msgpack.Decoder(dict[str, Any]).decode
+    if not points or read(points[-1].totals).keys() <= {*monitors}:
+        return points
+    kept = (
+        {name: totals for name, totals in read(one.totals).items() if name in monitors}
+        for one in points
+    )
+    write = msgspec.msgpack.encode
+    return [one._replace(totals=write(each)) for one, each in zip(points, kept, strict=True)]
+
+
+def _higher(before: EvidencePoint, after: EvidencePoint) -> EvidencePoint:
+    return after._replace(log_wealth=max(before.log_wealth, after.log_wealth))
+
+
+def _later(before: ExpertPoint, after: ExpertPoint) -> ExpertPoint:
+    del before
+    return after

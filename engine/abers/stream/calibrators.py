@@ -10,26 +10,71 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from abers.backends import core
-from abers.calibration.protected_pool import MethodNames, is_protected
+from abers.calibration.protected import MethodNames, is_protected
+from abers.calibration.sets import TOO_HEAVY
 from abers.exceptions import WeightError
-from abers.stream.key_groups import by_key, grouped
 from abers.stream.pending_store import NO_CLOCK
 from abers.stream.tasks.base import PredictionRows
-from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
+from abers.stream.tasks.regression import TrackedCalibrator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from abers._core import Model
     from abers.arrays import Integers
-    from abers.calibration.protected_pool import Protected
-    from abers.forgetting import Forgetting
+    from abers.calibration.protected import Protected
+    from abers.mathematics import Forgetting
     from abers.monitoring import Mixture
     from abers.regression import CoverageTracker
     from abers.serialization import Piece
     from abers.stream.tasks.base import CalibrationSteps, RowCalibrator, Task
 
-__all__ = ["KeyedCalibrators", "NativeCalibrators", "SeparateCalibrators", "calibrators_of"]
+__all__ = [
+    "KeyedCalibrators",
+    "NativeCalibrators",
+    "SeparateCalibrators",
+    "by_key",
+    "calibrators_of",
+    "grouped",
+]
+
+
+def grouped(keys: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the keys of a batch, the rows in the order of these, and where those of each begin.
+
+    The rows of a key keep their order. The last offset is the number of rows.
+
+    Examples
+    --------
+    >>> present, order, offsets = grouped(np.array([1, 0, 1]))
+    >>> present, order.tolist(), offsets.tolist()
+    ([0, 1], [1, 0, 2], [0, 1, 3])
+    """
+    n = len(keys)
+    if n and (keys == keys[0]).all():  # sorting them takes longer than all the rest
+        return [int(keys[0])], np.arange(n), np.array([0, n])
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if n else np.empty(0, int)
+    return ordered[starts].tolist(), order, np.append(starts, n)
+
+
+def by_key(keys: NDArray[np.int64]) -> Iterator[tuple[int, Any]]:
+    """Yield each key of a batch with its rows, in their order; they index an array.
+
+    Examples
+    --------
+    >>> [(key, rows.tolist()) for key, rows in by_key(np.array([1, 0, 1]))]
+    [(0, [1]), (1, [0, 2])]
+    """
+    present, order, offsets = grouped(keys)
+    if len(present) == 1:
+        yield present[0], slice(None)
+        return
+    yield from zip(present, np.split(order, offsets[1:-1]), strict=False)
+
 
 _PART = 1 << 20  # bytes of saved calibrators at once
 
@@ -73,7 +118,7 @@ class KeyedCalibrators(ABC, Generic[C]):
 
     @abstractmethod
     def mixture(self, key: int) -> Mixture | None:
-        """Return the mixture of experts that makes the predictions of a key, or None."""
+        """Return the mixture of methods that makes the predictions of a key, or None."""
 
     @property
     def tracked(self) -> Sequence[TrackedCalibrator]:
@@ -227,7 +272,7 @@ class NativeCalibrators(KeyedCalibrators["Model"]):
         with self._lock:
             refused = core.run_models(models, order, offsets, *columns, *by_age, found, n_labels)
         if refused is not None:
-            msg = f"row {refused[1]}: {self._rule.too_heavy()}"
+            msg = f"row {refused[1]}: {self._rule.too_heavy(TOO_HEAVY)}"
             raise WeightError(msg)
         return PredictionRows(found, n_labels)
 
@@ -247,7 +292,7 @@ class NativeCalibrators(KeyedCalibrators["Model"]):
         with self._lock:
             found = self._each[key].step(kind, score, value, when, of, time, clock)
         if found is None:
-            raise WeightError(self._rule.too_heavy())
+            raise WeightError(self._rule.too_heavy(TOO_HEAVY))
         return found
 
     def save(self) -> Iterator[Piece]:

@@ -1,42 +1,130 @@
-"""Raw columns, as a format decodes them, and the errors of their cells.
+"""Raw columns, as a format decodes them: types, cells, masks, and the fields of an event in them.
 
 A cell may be any object. None and the empty string mean no value.
+
+Which rows of a batch: all, none, or those of a mask. Most columns are there in all rows of a batch,
+and most batches are of one kind. `True` and `False` say so without an array; operations on arrays
+cost most of what a lone record takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import compress, repeat
 from numbers import Integral, Real
 from operator import is_not
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from abers.exceptions import RecordError
-from abers.stream.column_types import kind_of, numbers, objects
-from abers.stream.option import said
+from abers.stream.option import Phrase, said
 
 if TYPE_CHECKING:
-    from abers.stream.column_types import Column
+    from abers.arrays import Integers
     from abers.stream.option import Front, Part
 
 __all__ = [
+    "ALL",
+    "CONSTANT_PREFIX",
+    "FIELDS",
+    "LABEL_FIELDS",
+    "ROW",
     "BadRecordError",
     "Cells",
+    "Column",
+    "Fields",
     "Mask",
     "RawColumns",
     "Refused",
     "RefusedCell",
+    "Rows",
+    "any_of",
+    "both",
+    "cells_at",
+    "column",
+    "constant",
+    "either",
+    "is_of_record",
+    "kind_of",
+    "label_without_time",
+    "mask_of",
+    "missing",
+    "numbers",
+    "numbers_of",
+    "objects",
+    "others",
     "plain",
     "plain_nested",
+    "repeated",
+    "root",
+    "two_in_one",
     "whole_milliseconds",
 ]
+
+Column: TypeAlias = NDArray[Any]
+"""Of float64, int64 or bool, or of objects."""
+
+_OF_NUMBERS: Mapping[type, type[np.generic]] = {float: np.float64, int: np.int64, bool: np.bool_}
+
+
+def objects(values: Sequence[Any]) -> Column:
+    """Return a column of any objects."""
+    return np.fromiter(values, object, len(values))
+
+
+def column(values: Sequence[Any]) -> Column:
+    """Return a column of numbers if all values are of one plain type, otherwise of objects.
+
+    Parameters
+    ----------
+    values
+        One a row.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of float64, int64, bool or object; its `tolist` returns the values.
+
+    Examples
+    --------
+    >>> column([1, 2]).dtype, column([1, 2.5]).dtype, column([True]).dtype
+    (dtype('int64'), dtype('O'), dtype('bool'))
+    """
+    found = numbers(values, kind_of(values))
+    return objects(values) if found is None else found
+
+
+def kind_of(values: Sequence[Any]) -> type | None:
+    """Return the type of all values; None if they have several, or there are no values."""
+    if not values:
+        return None
+    first = type(values[0])  # counting it takes less than a set of the types
+    return first if [*map(type, values)].count(first) == len(values) else None
+
+
+def numbers(values: Sequence[Any], kind: type | None) -> Column | None:
+    """Return values of one type as numbers; None if an array cannot have them as numbers."""
+    if kind is not None and (plain := _OF_NUMBERS.get(kind)) is not None:
+        try:
+            return np.fromiter(values, plain, len(values))
+        except OverflowError:  # a whole number of more than 64 bits
+            return None
+    return None
+
+
+def repeated(value: object, size: int) -> Column:
+    """Return a column of one object; `numpy.full` would make a string of its own for each row."""
+    found = np.empty(size, object)
+    found.fill(value)
+    return found
+
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -245,3 +333,227 @@ def _are_given(cells: Sequence[Any]) -> Mask:
 
 def _has_texts(kinds: set[type]) -> bool:
     return any(issubclass(kind, str) for kind in kinds)
+
+
+Rows: TypeAlias = Mask | bool
+"""A mask; True for all rows, and False for none."""
+
+ALL: Final[Rows] = True
+
+
+def both(one: Rows, two: Rows) -> Rows:
+    """Return the rows that are in both."""
+    if isinstance(one, bool):
+        return two if one else False
+    if isinstance(two, bool):
+        return one if two else False
+    return one & two
+
+
+def either(one: Rows, two: Rows) -> Rows:
+    """Return the rows that are in one or in both."""
+    if isinstance(one, bool):
+        return one or two
+    if isinstance(two, bool):
+        return two or one
+    return one | two
+
+
+def others(rows: Rows) -> Rows:
+    """Return all other rows."""
+    return not rows if isinstance(rows, bool) else ~rows
+
+
+def any_of(rows: Rows) -> bool:
+    """Return whether there is a row; True of a batch without any."""
+    return rows if isinstance(rows, bool) else bool(rows.any())
+
+
+def mask_of(rows: Rows, size: int) -> Mask:
+    """Return the mask of a batch of so many rows."""
+    return np.full(size, rows) if isinstance(rows, bool) else rows
+
+
+def numbers_of(rows: Rows, size: int) -> Integers:
+    """Return the numbers of the rows in a batch of so many."""
+    return np.flatnonzero(mask_of(rows, size))
+
+
+CONSTANT_PREFIX = "const:"
+ROW = "row"
+FIELDS = Phrase(
+    "in [input.fields]", "in fields", "with --score, --label, --id, --time or --model-column"
+)
+"""Where a user names fields: in a configuration, by options of a command, or in a call."""
+_WHOLE_RECORDS = Phrase(
+    ", or set input.delay if each record of a file has its label",
+    ", or name in fields the column of the label's time as label_time",
+    "",
+)
+LABEL_FIELDS = Phrase("in [input.label_fields]", "in fields", "with --id, --label or --label-time")
+"""Where a user names the fields of a second input, of labels."""
+_OF_RECORD = "record:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields:
+    """Paths of the fields of a record.
+
+    Each is the name of a field, a dotted path into nested fields ("payload.id"), or a constant
+    ("const:fraud"); id and time may be "row", the number of the record.
+    """
+
+    id: str = "id"
+    time: str = "time"
+    model: str = "model"  # a record without one belongs to the model "default"
+    segment: str | None = None
+    score: str | Mapping[str, str] = "score"  # of several classes: one object, or a path by class
+    x: str | Sequence[str] | None = None  # of the features, or the fields that are features
+    label: str = "label"
+    label_time: str | None = None  # of a record that has an observation and its label
+    passthrough: Sequence[str] = ()  # fields that are passed through to the prediction
+    recorded: str | None = None  # when the record was written, if its transport does not say
+
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """Paths of scores and features: a record with any of them is an observation."""
+        score = (self.score,) if isinstance(self.score, str) else tuple(self.score.values())
+        return (*score, *self.features)
+
+    @property
+    def features(self) -> Sequence[str]:
+        """Paths of the features."""
+        return [self.x] if isinstance(self.x, str) else self.x or ()
+
+
+def constant(path: str) -> str | None:
+    """Return the value of a constant path, or None if the path is not a constant.
+
+    Examples
+    --------
+    >>> constant("const:fraud"), constant("model")
+    ('fraud', None)
+    """
+    return path.removeprefix(CONSTANT_PREFIX) if path.startswith(CONSTANT_PREFIX) else None
+
+
+def is_of_record(path: str) -> bool:
+    """Return whether a path names metadata of a record, such as its key or a header.
+
+    The decoder of the record adds the metadata as fields named by their paths.
+
+    Examples
+    --------
+    >>> is_of_record("record:key"), is_of_record("key")
+    (True, False)
+    """
+    return path.startswith(_OF_RECORD)
+
+
+def root(path: str) -> tuple[str, ...]:
+    """Return the top-level fields that a path may read.
+
+    Examples
+    --------
+    >>> root("payload.id"), root("const:fraud")
+    (('payload.id', 'payload'), ())
+    """
+    if path == ROW or constant(path) is not None:
+        return ()
+    return (path, path.split(".", 1)[0]) if _is_nested(path) else (path,)
+
+
+def cells_at(path: str, raw: RawColumns, numbers: Sequence[int]) -> Cells:
+    """Return the cells at a path of records with these numbers.
+
+    Examples
+    --------
+    >>> payloads = np.array([{"id": "a"}, None], object)
+    >>> cells_at("payload.id", {"payload": Cells(payloads)}, [1, 2]).values.tolist()
+    ['a', None]
+    """
+    if path == ROW:
+        return Cells(np.array(numbers, np.int64))
+    if (same := constant(path)) is not None:
+        return Cells(repeated(same, len(numbers)))
+    if (found := raw.get(path)) is not None and not _is_nested(path):
+        return found
+    if _is_nested(path):
+        return _nested(path, found, raw.get(path.split(".", 1)[0]), len(numbers))
+    return Cells.none(len(numbers))
+
+
+def label_without_time(label: str, time: str) -> BadRecordError:
+    """Return the error for a record with a label without its time.
+
+    Examples
+    --------
+    >>> print(label_without_time("y", "seen"))
+    the record has a "y", but no "seen"; fill it in, or leave "y" empty until it is known
+    """
+    detail = (
+        f'the record has a "{label}", but no "{time}"; fill it in, or leave "{label}" empty until '
+        "it is known"
+    )
+    return BadRecordError("missing-field", detail)
+
+
+def two_in_one(scored: Sequence[str], label: str) -> BadRecordError:
+    """Return the error for a record of a log that is an observation and has a label.
+
+    Examples
+    --------
+    >>> print(two_in_one(["score"], "y"))
+    the record has "score" and "y", but labels have records of their own here; write the label ...
+    """
+    named = " and ".join(f'"{path}"' for path in scored)
+    detail = (
+        f'the record has {named} and "{label}", but labels have records of their own here; write '
+        "the label in a later record with the same id"
+    )
+    return BadRecordError("bad-label", detail, _WHOLE_RECORDS)
+
+
+def missing(*paths: str) -> BadRecordError:
+    """Return the error for a record without a value at any of some paths.
+
+    A constant is not named, as no record can have it.
+
+    Examples
+    --------
+    >>> print(missing("score", "label"))
+    the record has no "score" and no "label"; fill it in, drop the record, or name its ...
+    """
+    named = " and ".join(f'no "{path}"' for path in paths if constant(path) is None)
+    remedy = "fill it in, drop the record, or name its field "
+    return BadRecordError("missing-field", f"the record has {named}; {remedy}", FIELDS)
+
+
+def _is_nested(path: str) -> bool:
+    return "." in path and not is_of_record(path)
+
+
+def _nested(path: str, own: Cells | None, outer: Cells | None, size: int) -> Cells:
+    """Return cells within others, where no column has the path as its name."""
+    if outer is None:
+        return own or Cells.none(size)
+    if own is not None and own.present() is None:
+        return own
+    valid = np.ones(size, bool) if outer.valid is None else outer.valid
+    keys = path.split(".")[1:]
+    within = [
+        _walk(one, keys) if there else None
+        for one, there in zip(outer.values.tolist(), valid.tolist(), strict=True)
+    ]
+    if own is None:
+        return Cells(objects(within))
+    there = own.present()
+    return Cells(np.where(there, own.values.astype(object), objects(within)))
+
+
+def _walk(found: Any, keys: Sequence[str]) -> Any:  # noqa: ANN401 - anything the record holds
+    for key in keys:
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(key)
+    return found

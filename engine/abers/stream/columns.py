@@ -1,35 +1,148 @@
-"""Events by columns.
+"""Events by columns: how they are read, which names they have, and their order.
+
+The order of events by time: labels come first at equal times. A label is known at its time, so a
+prediction at that time may have learned it. Merged inputs, labels that a delay releases, and tables
+of history have this one order.
 
 A batch is a handful of arrays. An event becomes an object only on request, and equals the object
 that the columns were made of.
+
+The only way from records to events. A source decodes its format to raw columns, by field, and a
+schema reads these. A lone record is a record among others: its columns have one cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
 
+from abers.backends import core
 from abers.exceptions import ParameterError
-from abers.stream.arrow_fields import fields_of_arrow
-from abers.stream.column_types import kind_of, numbers, objects
-from abers.stream.event_order import filled_times, released_order, time_order
+from abers.stream.arrow_columns import fields_of_arrow
+from abers.stream.cells import kind_of, numbers, objects
 from abers.stream.events import Event, Label, Observation
 from abers.stream.readers import SCALARS, CellReader, PassedReader, PlainReader
-from abers.stream.schema_columns import Readers
+from abers.stream.schema_columns import ColumnSchema, Readers
 from abers.validation import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from abers.stream.arrow_fields import FieldNames
-    from abers.stream.column_types import Column
+    from abers.arrays import Integers
+    from abers.stream.arrow_columns import FieldNames
+    from abers.stream.cells import BadRecordError, Column, RawColumns, Refused
+    from abers.stream.option import Front
     from abers.stream.settings import Settings
 
-__all__ = ["Events", "as_events", "require_events"]
+    Numbers = NDArray[np.uint32]
+
+__all__ = [
+    "BatchNames",
+    "Events",
+    "Reading",
+    "Schema",
+    "as_events",
+    "filled_times",
+    "names_of",
+    "observations_before",
+    "released_order",
+    "require_events",
+    "time_order",
+]
+
+_MOST = 2**63
+
+
+def filled_times(times: Column, before: int | None = None) -> Integers:
+    """Return times, with that of the row before in place of a missing time.
+
+    Parameters
+    ----------
+    times
+        Of events.
+    before
+        The time before the first row, by default the first time that there is.
+
+    Examples
+    --------
+    >>> filled_times(np.array([None, 3, "?", 5], object)).tolist()
+    [3, 3, 3, 5]
+    """
+    if times.dtype != object:
+        return times
+    good = np.fromiter((type(one) is int and -_MOST < one < _MOST for one in times), bool)
+    known = np.where(good, times, 0).astype(np.int64)
+    if before is None:
+        before = int(known[good][0]) if good.any() else 0
+    rows = np.maximum.accumulate(np.where(good, np.arange(1, len(times) + 1), 0))
+    return np.concatenate([[before], known])[rows]
+
+
+def time_order(times: Integers, labels: NDArray[np.bool_]) -> Integers:
+    """Return the rows of events by time, labels first at equal times, otherwise as they came.
+
+    Examples
+    --------
+    >>> time_order(np.array([5, 3, 5]), np.array([False, False, True])).tolist()
+    [1, 2, 0]
+    """
+    return np.lexsort((~labels, times))
+
+
+def observations_before(clocks: Integers, due: Integers, own: Integers) -> Integers:
+    """Return the number of observations before each label that is released among them.
+
+    These are all before the first one at the time of the label or later, and always its own.
+
+    Parameters
+    ----------
+    clocks
+        Of the observations, ascending.
+    due
+        When each label is known.
+    own
+        Number of observations up to that of each label, which is counted.
+
+    Examples
+    --------
+    >>> observations_before(np.array([1, 5, 9]), np.array([5, 5, 9]), np.array([1, 2, 3])).tolist()
+    [1, 2, 3]
+    """
+    return np.maximum(np.searchsorted(clocks, due), own)
+
+
+def released_order(times: Integers, due: Integers, rows: Integers) -> Integers:
+    """Return the order of observations, and of labels behind them, by time.
+
+    Parameters
+    ----------
+    times
+        Event times of the observations.
+    due
+        Event times of the labels.
+    rows
+        The observation of each label.
+
+    Examples
+    --------
+    >>> released_order(np.array([9, 5]), np.array([9]), np.array([1])).tolist()
+    [1, 2, 0]
+    """
+    n = len(times)
+    order = np.argsort(times, kind="stable")
+    position = np.empty(n, np.int64)
+    position[order] = np.arange(1, n + 1)
+    before = observations_before(times[order], due, position[rows])
+    # Of labels between the same observations, the label that is known first comes first.
+    known = np.concatenate([times, due])
+    return np.lexsort((known, np.arange(n + len(due)) >= n, np.concatenate([position, before])))
+
 
 _PLAIN, _PASSED = PlainReader(), PassedReader()
 
@@ -105,8 +218,9 @@ class Events(Sequence[Event]):
         Raises
         ------
         ParameterError
-            If JSON cannot hold an extra field.
+            If something else than an event is among them, or JSON cannot hold an extra field.
         """
+        require_events(events)
         labels = np.fromiter((type(e) is Label for e in events), bool, len(events))
         given: list[Any] = [e for e in events if type(e) is Label]
         observed: list[Any] = [e for e in events if type(e) is not Label]
@@ -129,10 +243,10 @@ class Events(Sequence[Event]):
     ) -> Events:
         """Return the events of a table of Arrow, one a row, as those of a file are read.
 
-        A row with a score or features is an observation, and one with only a label is a label. The
-        label of an observation is read only if "label_time" says when it was known. A null is no
-        value. A row that is no valid event, such as one without an id, is a dead letter of the
-        processor.
+        A row with a score or features is an observation, and one with only a label is a label. A
+        null or NaN is no value. A row that is no valid event, such as one without an id, is a dead
+        letter of the processor. So is a row with a score and a label, unless "label_time" says
+        when the label was known; {"label": None} in `fields` leaves labels unread.
 
         Parameters
         ----------
@@ -286,11 +400,16 @@ def as_events(data: Events | object, settings: Settings) -> Events:
     return data if isinstance(data, Events) else Events.from_arrow(data, settings=settings)
 
 
-def require_events(events: Sequence[Any]) -> None:
+def require_events(events: Collection[Any]) -> None:
     """Raise a ParameterError unless all are observations and labels."""
+    if not isinstance(events, Collection):
+        msg = f"{shown(events)} must be a list of observations and labels"
+        raise ParameterError(msg)
     if not {*map(type, events)} <= {Observation, Label}:
-        row = [type(event) in {Observation, Label} for event in events].index(False)
-        msg = f"row {row}: {shown(events[row])} is neither an Observation nor a Label"
+        row, event = next(
+            (row, one) for row, one in enumerate(events) if type(one) not in {Observation, Label}
+        )
+        msg = f"row {row}: {shown(event)} is neither an Observation nor a Label"
         raise ParameterError(msg)
 
 
@@ -346,3 +465,76 @@ def _joined(parts: Sequence[Events], name: str) -> Column | None:
 def _nothing(size: int, kind: np.dtype[Any]) -> Column:
     """Return the column of a part that lacks it."""
     return np.full(size, None) if kind.hasobject else np.zeros(size, kind)
+
+
+class BatchNames(NamedTuple):
+    """The models of a batch, and the pairs of model and segment of its observations.
+
+    Each name is listed once, in order of appearance, and each row has its number in that order.
+    """
+
+    models: list[str]
+    model: Numbers
+    pairs: list[tuple[str, str]]
+    pair: Numbers
+
+
+def names_of(events: Events, most: int) -> BatchNames | None:
+    """Return the names of a batch; None if one is not a string, or longer than `most` bytes."""
+    observed = ~events.labels
+    models, segments = _distinct(events.models, most), _distinct(events.segments[observed], most)
+    if models is None or segments is None:
+        return None
+    (model, names), (segment, parts) = models, segments
+    if len(names) == len(parts) == 1:  # sorting takes longer than all the rest
+        return BatchNames(names, model, [(names[0], parts[0])], segment)
+    # A pair is one number, as there can be too many of them for a table.
+    pairs = model[observed].astype(np.int64) * len(parts) + segment
+    found, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(order), np.uint32)
+    number[order] = np.arange(len(order), dtype=np.uint32)
+    of, part = (one.tolist() for one in np.divmod(found[order], len(parts)))
+    named = [(names[one], parts[other]) for one, other in zip(of, part, strict=True)]
+    return BatchNames(names, model, named, number[pair])
+
+
+def _distinct(texts: Column, most: int) -> tuple[Numbers, list[str]] | None:
+    numbers = np.empty(len(texts), np.uint32)
+    names = core.distinct(texts.tolist(), numbers, most)
+    return None if names is None else (numbers, names)
+
+
+class Reading(NamedTuple):
+    """What records become."""
+
+    events: Events
+    rows: Integers  # row of the record of each event
+    refused: Sequence[Refused]  # the other rows, in order
+    front: Front  # where their user writes options
+
+
+class Schema(ColumnSchema):
+    """How records become events; the parameters are those of `ColumnSchema`."""
+
+    def read(
+        self,
+        raw: RawColumns,
+        numbers: Sequence[int],
+        broken: Mapping[int, BadRecordError] | None = None,
+    ) -> Reading:
+        """Return the events of records; the parameters are those of `columns`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from abers.stream.cells import Cells
+        >>> from abers.stream.cells import Fields
+        >>> raw = {"id": Cells(np.array(["a", "b"], object)), "time": Cells(np.array([1, 2]))}
+        >>> raw["score"] = Cells(np.array(["0.5", "high"], object))
+        >>> reading = Schema(Fields()).read(raw, [1, 2])
+        >>> reading.events.scores, reading.rows, reading.refused[0].reason
+        (array([0.5]), array([0]), 'bad-score')
+        """
+        columns, rows, refused = self.columns(raw, numbers, broken)
+        return Reading(Events(*columns), rows, refused, self.readers.front)

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.backends import core
-from abers.stream.column_types import objects
+from abers.stream.cells import objects
 from abers.stream.columns import Events
-from abers.stream.decided import ENDS
 from abers.stream.events import DeadLetter, Label
-from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps, Retired
-from abers.stream.model_learners import ModelLearners
-from abers.stream.model_names import ModelNames
+from abers.stream.learners import ModelLearners
 from abers.stream.outputs import in_causal_order
-from abers.stream.pending_store import ASSUMES, LATE, PENDING, Count
-from abers.stream.saved_store import StoreColumns
-from abers.stream.validation import EventValidator
+from abers.stream.pending_store import ASSUMES, LATE, PENDING, Count, StoreColumns
+from abers.stream.validation import (
+    ENDS,
+    EventValidator,
+    ExpiredObservations,
+    JoinedBatch,
+    JoinedSteps,
+    ModelNames,
+    Retired,
+)
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -34,12 +38,12 @@ if TYPE_CHECKING:
     from abers._core import PendingStore
     from abers.arrays import Bytes, Floats, Integers
     from abers.learners import Learner
-    from abers.stream.decided import Decided
     from abers.stream.events import Event
     from abers.stream.option import Front
     from abers.stream.pending_store import Unknown
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
+    from abers.stream.validation import Decided
 
     Numbers = NDArray[np.uint32]
     DeadLetters = Sequence[tuple[int, DeadLetter]]  # each with the row of the event that causes it

@@ -10,27 +10,176 @@ calibration step runs each calibrator in one call.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from abers.stream import journal, journal_replay, snapshot
+from abers.exceptions import ParameterError
+from abers.serialization import CopiedWhole
+from abers.stream import accounts, journal, snapshot
 from abers.stream.columns import Events, as_events, require_events
-from abers.stream.logged_events import record_few
-from abers.stream.pickled_snapshot import PickledSnapshot
-from abers.stream.processor_view import ProcessorView
+from abers.stream.journal import record_few
+from abers.stream.pending_store import EARLY, FINISHED, PENDING
 from abers.stream.settings import Settings
-from abers.stream.state import ProcessorState
-from abers.stream.step import step
+from abers.stream.snapshot import dump
+from abers.stream.state import ProcessorState, known_count, known_ids, step
+from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from abers.learners import Learner
+    from abers.monitoring import TaskMonitor
+    from abers.stream.alarms import ModelHistory
     from abers.stream.events import Event, Output
     from abers.stream.journal import JournalEntry
     from abers.stream.option import Front
     from abers.stream.outputs import Outputs
+    from abers.stream.state import KnownIds
 
-__all__ = ["Processor"]
+__all__ = ["ModelHoldings", "PickledSnapshot", "Processor", "ProcessorView"]
+
+
+class ModelHoldings(NamedTuple):
+    """What a processor keeps of a model, in all its segments."""
+
+    keys: Sequence[int]  # numbers of its pairs of model and segment
+    labels: int  # in its calibrators
+    pending: int  # observations that wait for labels
+    known: int  # labels that wait for observations, and finished ids that are remembered
+
+
+class ProcessorView:
+    """The properties of a processor; reading them changes nothing."""
+
+    _state: ProcessorState
+
+    @property
+    def clock(self) -> int | None:
+        """The latest clock of all models, in milliseconds; None before the first event."""
+        return self._state.join.store.clock
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts of events by kind and result."""
+        return self._state.join.counters
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Number of observations that wait for labels, and of labels that wait for observations."""
+        store = self._state.join.store
+        return store.count(PENDING), store.count(EARLY)
+
+    @property
+    def known_count(self) -> int:
+        """Number of ids that are known: those that wait, and finished ids."""
+        return known_count(self._state.join)
+
+    def known_ids(self) -> Iterator[KnownIds]:
+        """Yield the ids that are known; see `abers.stream.state`."""
+        return known_ids(self._state.join, self._state.task)
+
+    def waits(self) -> Events:
+        """Return the end of each wait for a label, as events.
+
+        A processor that takes them waits for no label, as if each wait were over: it is for the end
+        of a stream that is all there is.
+        """
+        return self._state.join.waits()
+
+    @property
+    def accounts(self) -> dict[str, int]:
+        """How all events and predictions ended, or wait; see `abers.stream.accounts`."""
+        store = self._state.join.store
+        return accounts.numbers(self.counters, store.undecided(), store.count(EARLY))
+
+    @property
+    def late_delays(self) -> Sequence[int]:
+        """Delays of the last 1,000 late labels, in milliseconds, since the processor was made."""
+        return [*self._state.join.late_delays]
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Number of labels that all calibrators hold, and of finished ids that are remembered."""
+        return self._state.calibration.labels, self._state.join.store.count(FINISHED)
+
+    @property
+    def keys(self) -> Sequence[tuple[str, str]]:
+        """Model and segment of each calibrator, by its number."""
+        return [*self._state.join.names.pairs]
+
+    @property
+    def made(self) -> Sequence[int]:
+        """Number of predictions of each calibrator since the beginning of the state."""
+        found: list[int] = self._state.calibration.made.tolist()
+        return found
+
+    def holdings(self, models: Collection[str]) -> dict[str, ModelHoldings]:
+        """Return what is kept of some models; those that are not known are left out.
+
+        Examples
+        --------
+        >>> from abers.stream import Label, Observation, Processor
+        >>> processor = Processor()
+        >>> pair = [Observation("a", 1, score=0.5), Label("a", 2, value=1)]
+        >>> _ = processor.process_many([*pair, Observation("b", 3, score=0.5)])
+        >>> processor.holdings(["default", "other"])
+        {'default': ModelHoldings(keys=[0], labels=1, pending=1, known=1)}
+        """
+        keys: dict[str, list[int]] = {}
+        for key, (model, _) in enumerate(self.keys):
+            if model in models:
+                keys.setdefault(model, []).append(key)
+        return {model: self._holdings_of(model, of_model) for model, of_model in keys.items()}
+
+    def _holdings_of(self, model: str, keys: Sequence[int]) -> ModelHoldings:
+        store, number = self._state.join.store, self._state.join.names.models[model]
+        size = self._state.calibration.calibrators.size
+        pending, early, finished = (
+            store.count_of(kind, number) for kind in (PENDING, EARLY, FINISHED)
+        )
+        return ModelHoldings(keys, sum(map(size, keys)), pending, early + finished)
+
+    @property
+    def monitors(self) -> Sequence[TaskMonitor]:
+        """Monitors of the predictions, one for each model and segment; none if switched off."""
+        return self._state.watched().monitors or ()
+
+    @property
+    def histories(self) -> Sequence[ModelHistory]:
+        """Histories of the predictions, one for each model and segment; none if switched off."""
+        return self._state.watched().histories
+
+    @property
+    def monitor(self) -> TaskMonitor | None:
+        """Monitor of all predictions together; None before the first."""
+        many = self.monitors
+        return type(many[0]).total(many) if many else None
+
+
+class PickledSnapshot(CopiedWhole):
+    """Base of a processor: a pickle is its snapshot, with its learners.
+
+    Loading a pickle can run any code, so its writer must be trusted.
+    """
+
+    settings: Settings
+    trusted_types: Sequence[str] | None
+    position: Any
+    _state: ProcessorState
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[bytes, Settings], dict[str, Any]]:
+        """Pickle and copy the snapshot, under a key of its own if there are learners."""
+        state = self._state.sound()
+        learners, trusted, kind = state.join.learners, self.trusted_types, cast("Any", type(self))
+        restore = partial(kind.restore, outcomes=state.outcomes, trusted_types=trusted)
+        key = None
+        if learners is not None:
+            key = os.urandom(32)
+            restore = partial(restore, learner=learners.shared, key=key)
+        pieces = dump(state, None, key, "", trusted, finished_ids=True)
+        return restore, (b"".join(pieces), self.settings), {"position": self.position}
 
 
 class Processor(ProcessorView, PickledSnapshot):
@@ -59,9 +208,10 @@ class Processor(ProcessorView, PickledSnapshot):
 
     Notes
     -----
-    **Guarantee.** That of the calibrator, see `abers.VennAbers`: with a fixed scorer and
-    exchangeable observations one of p0 and p1 is perfectly calibrated, provided that delay and
-    absence of a label do not depend on it.
+    **Guarantee.** That of the calibrator. Of "ivap", see `abers.VennAbers`: with a fixed scorer,
+    exchangeable observations and equal weights, one of p0 and p1 is perfectly calibrated, provided
+    that delay and absence of a label do not depend on it. Of "protected" p has the bound of
+    `abers.ProtectedVennAbers` on any stream.
 
     **Rules.** An event that cannot be used becomes a `DeadLetter` and changes nothing but a
     counter. A second observation or label of an id is ignored and counted. Early labels wait for
@@ -94,7 +244,10 @@ class Processor(ProcessorView, PickledSnapshot):
         trusted_types: Sequence[str] | None = None,
         front: Front = "python",
     ) -> None:
-        self.settings = settings or Settings()
+        self.settings = Settings() if settings is None else settings
+        if not isinstance(self.settings, Settings):
+            msg = f"settings={shown(settings)}: pass Settings, such as Settings(window=5)"
+            raise ParameterError(msg)
         self.trusted_types = trusted_types
         self.position: Any = None
         self._state = ProcessorState(self.settings, learner, outcomes=outcomes, front=front)
@@ -129,9 +282,8 @@ class Processor(ProcessorView, PickledSnapshot):
         ParameterError
             If one of them is neither; nothing of the batch is processed then.
         """
-        batch = list(events)
-        require_events(batch)
-        return self.process_batch(Events.of(batch)).in_order() if batch else []
+        batch = Events.of([*events] if isinstance(events, Iterable) else events)
+        return self.process_batch(batch).in_order() if len(batch) else []
 
     def process_batch(self, events: Events | object) -> Outputs:
         """Process events by columns, which is faster than `process_many`.
@@ -258,7 +410,7 @@ class Processor(ProcessorView, PickledSnapshot):
         Nothing is validated, scored or predicted again, except for whole distributions. Learners
         learn the same features and labels in the same order, without scoring in between.
         """
-        return journal_replay.apply(self._state.sound(), entry)
+        return journal.apply(self._state.sound(), entry)
 
     def apply_many(self, entries: Iterable[JournalEntry]) -> None:
         """Apply journal entries in their order, as `apply` does each, and put nothing out.

@@ -1,4 +1,4 @@
-"""Records as they are read: their cells, and the rows that are refused so far."""
+"""Rows of raw columns that become events: their values by path, and the rows that are refused."""
 
 from __future__ import annotations
 
@@ -7,22 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.stream.cells import RefusedCell
-from abers.stream.column_types import objects, repeated
-from abers.stream.fields import cells_at, missing
-from abers.stream.masks import ALL, any_of, both, either, mask_of, numbers_of, others
+from abers.stream.cells import (
+    ALL,
+    BadRecordError,
+    RefusedCell,
+    any_of,
+    both,
+    cells_at,
+    either,
+    mask_of,
+    missing,
+    numbers_of,
+    objects,
+    others,
+    repeated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from abers.arrays import Integers
-    from abers.stream.cells import BadRecordError, Cells, Mask, RawColumns
-    from abers.stream.column_types import Column
-    from abers.stream.masks import Rows
+    from abers.stream.cells import Cells, Column, Mask, RawColumns, Rows
     from abers.stream.readers import CellReader
 
 __all__ = ["RawRows"]
-
 
 _NOTHING = objects([])
 
@@ -89,6 +97,15 @@ class RawRows:
                 at = int(numbers[one.row])
                 self._refused.setdefault(at, one._replace(row=at))
         return found if whole else self._spread(found, wanted, rows, default)
+
+    def has(self, path: str, row: int) -> bool:
+        """Return whether a row has a value at a path."""
+        present = self._at(path)[1]
+        return present if isinstance(present, bool) else bool(present[row])
+
+    def cell(self, path: str, row: int) -> Any:  # noqa: ANN401 - as it came
+        """Return the cell of a row at a path."""
+        return self._at(path)[0].values[row]
 
     def nan(self, path: str) -> Rows:
         """Return the rows with a cell at a path that is NaN."""

@@ -1,4 +1,4 @@
-"""Readers of the cells of a field: ids, names, scores and features.
+"""Readers of the cells of a field: ids, names, scores, features and labels.
 
 `CellReader.one` is the meaning of a cell. A text that parses as the value is the value, so that
 CSV, JSON and Parquet accept the same records. Everything else raises a BadRecordError that says
@@ -19,23 +19,38 @@ import msgspec
 import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.stream.cells import BadRecordError, RefusedCell, plain, plain_nested, whole_milliseconds
-from abers.stream.column_types import Column, column, kind_of, numbers, objects, repeated
-from abers.stream.option import Option, Phrase, Ref
+from abers.stream.cells import (
+    BadRecordError,
+    Column,
+    RefusedCell,
+    column,
+    kind_of,
+    numbers,
+    objects,
+    plain,
+    plain_nested,
+    repeated,
+    whole_milliseconds,
+)
+from abers.stream.option import SET, Option, Phrase, Ref
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from numpy.typing import NDArray
+
+    from abers.stream.option import Part
 
 __all__ = [
     "SCALARS",
     "CellReader",
+    "ClassReader",
     "ClassScoresReader",
     "ExtraReader",
     "FeaturesReader",
     "FoldScoresReader",
     "IdReader",
+    "LabelReader",
     "NameReader",
     "NumberReader",
     "PassedReader",
@@ -43,6 +58,7 @@ __all__ = [
     "RepeatedReader",
     "ScoreReader",
     "are_scalars",
+    "is_no_label",
     "number",
     "shown",
     "text_numbers",
@@ -52,6 +68,10 @@ SCALARS = frozenset([str, int, float, bool, NoneType, datetime])
 _INT_BOUND = 2**63
 _OF_FEATURES = Ref(Option("input.fields.x", name="x"))
 _DIVIDED = Phrase("set input.percent = true", "divide it by 100", "add --scores percent")
+_POINT = "write a point before decimals, and no other"
+_DECIMALS = Phrase(
+    f'{_POINT}, or set input.decimal = "," for CSV', _POINT, f"{_POINT}, or add --decimal , for CSV"
+)
 _WHOLE = 100.0  # per cent
 _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 
@@ -171,11 +191,12 @@ class NumberReader(CellReader):
         """Return the number, or raise a BadRecordError."""
         if math.isfinite(found := float(number(cell))):
             return found
-        remedy, cell = self._remedy, plain(cell)
+        remedy: Part = self._remedy
+        cell = plain(cell)
         if isinstance(cell, str) and math.isfinite(number(cell.replace(",", "."))):
-            remedy = "write a point before decimals, and no other"
-        detail = f"{self._name} {shown(cell)} is not a finite number; {remedy}"
-        raise BadRecordError(self._reason, detail)
+            remedy = _DECIMALS
+        detail = f"{self._name} {shown(cell)} is not a finite number; "
+        raise BadRecordError(self._reason, detail, remedy)
 
     def _whole(self, cells: Column, kind: type | None) -> Column | None:
         found: Column | None = None
@@ -382,3 +403,116 @@ def _rounded(value: int) -> float:
         return float(value)
     except OverflowError:
         return math.inf
+
+
+_BOOLEANS = {"true": "1", "false": "0"}
+# A configuration has a section for these, which declares more of them.
+_POSITIVE = Ref(Option("input.pos_label", flag="--positive", name="positive"))
+_TASK = Ref(Option("task.kind", flag="--task", name="task"), "regression")
+_CLASSES = Ref(Option("task.classes", flag="--score", name="classes"))
+_NAME_ONES = (", or name the values that mean 1 in ", _POSITIVE)
+_IF_NUMBERS = ("; for labels that are numbers, ", SET, _TASK)
+_UNKNOWN = frozenset(["na", "n/a", "#n/a", "<na>", "nan", "null"])  # what programs write for none
+
+
+def is_no_label(cell: object) -> bool:
+    """Return whether a cell has a word by which programs say that there is no label.
+
+    Examples
+    --------
+    >>> is_no_label("NA"), is_no_label("no"), is_no_label(0)
+    (True, False, False)
+    """
+    return isinstance(cell, str) and cell.strip().lower() in _UNKNOWN
+
+
+class LabelReader(RepeatedReader):
+    """Reads a binary label as 0 or 1.
+
+    Parameters
+    ----------
+    positive
+        Values that mean 1; every other value then means 0, but for "NA", "NaN" and "null", which
+        mean no label unless they are named. Without any, labels are 0 and 1, or false and true. The
+        number 1, the string "1" and "true" in any case are equal.
+
+    Examples
+    --------
+    >>> read = LabelReader(["fraud", 1]).one
+    >>> read("fraud"), read("1"), read(True), read("genuine")
+    (1, 1, 1, 0)
+    """
+
+    def __init__(self, positive: Collection[object] = ()) -> None:
+        self._named = bool(positive)
+        self._ones = frozenset(_form(value) for value in positive) or frozenset("1")
+
+    def one(self, cell: Any) -> int:  # noqa: ANN401
+        """Return the label, or raise a BadRecordError."""
+        form = _form(cell)
+        if form in self._ones:
+            return 1
+        if is_no_label(form):
+            detail = f"{shown(plain(cell))} is not a label; leave it empty until the label is known"
+            raise BadRecordError("bad-label", detail)
+        if form == "0" or (self._named and form is not None):
+            return 0
+        allowed = "a string, a number or a boolean" if self._named else "0 or 1, or false or true"
+        text: list[Part] = [f"{shown(plain(cell))} is not a label; write {allowed}"]
+        if not self._named:
+            text += [*_NAME_ONES, *(_IF_NUMBERS if math.isfinite(number(cell)) else ())]
+        raise BadRecordError("bad-label", *text)
+
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        del kind
+        if self._named or cells.dtype == object or not ((cells == 0) | (cells == 1)).all():
+            return None
+        return cells.astype(np.int64, copy=False)
+
+
+class ClassReader(RepeatedReader):
+    """Reads the label of a multi-class task as the name of a class.
+
+    The number 1, the string "1" and "true" in any case are equal, unless they name different
+    classes.
+
+    Examples
+    --------
+    >>> read = ClassReader(["cat", "7"]).one
+    >>> read("cat"), read(7), read("7.0")
+    ('cat', '7', '7')
+    """
+
+    def __init__(self, classes: Collection[str]) -> None:
+        self._classes = classes
+        self._forms = {_form(name): name for name in classes} | {name: name for name in classes}
+
+    def one(self, cell: Any) -> str:  # noqa: ANN401
+        """Return the class, or raise a BadRecordError."""
+        cell = plain(cell)
+        is_name = type(cell) is str and cell in self._forms
+        found = self._forms.get(cell if is_name else _form(cell))
+        if found is None:
+            detail = f"{shown(cell)} is not among the classes {shown(list(self._classes))}"
+            raise BadRecordError("bad-label", f"{detail}; add it to ", _CLASSES, ", or fix it")
+        return found
+
+
+def _form(given: Any) -> str | None:  # noqa: ANN401
+    """Return the canonical form of a label, equal for equal meanings; None for no label."""
+    cell: Any = plain(given)
+    if type(cell) is str:
+        cell = cell.strip()
+        found = number(cell)
+        if not math.isfinite(found):
+            text: str = cell
+            return _BOOLEANS.get(text.lower(), text)
+        cell = found
+    if type(cell) is bool:
+        return "1" if cell else "0"
+    if type(cell) in {int, float}:
+        try:
+            return str(int(cell) if cell == int(cell) else cell)
+        except (ValueError, OverflowError):  # infinite, or thousands of digits
+            return None
+    return None

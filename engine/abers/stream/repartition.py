@@ -1,9 +1,9 @@
 """States of processors by model: one is split into parts, and parts are joined, as bytes.
 
 A part has for its models what a processor has that got their events alone, to the byte; only the
-counters are divided by a rule, see `abers.stream.saved_join`. No calibrator, monitor, history or
+counters are divided by a rule, see `abers.stream.saved_state`. No calibrator, monitor, history or
 test is decoded. So all models of a state move to other processors in a fraction of the time in
-which they load. See `abers.stream.layouts` for how.
+which they load. See `abers.stream.component` for how.
 
 A limit of one processor holds anew for each part: `max_models`, and `max_bytes`.
 """
@@ -19,13 +19,17 @@ import numpy as np
 
 from abers.exceptions import AbersError, ParameterError, StateError
 from abers.serialization import REMEDY, require
-from abers.stream.component import Component, SavedComponent, require_readable
-from abers.stream.layouts import Axis, Cut
-from abers.stream.model_learners import ModelLearners
-from abers.stream.pending_store import ASSUMED, PENDING
-from abers.stream.saved_join import EventCounters, Names, Pending, SavedNames, saved_counters
-from abers.stream.saved_learners import SavedLearners, require_protection
-from abers.stream.saved_store import STORES, SavedStore, StoreColumns, payload_bytes
+from abers.stream.component import Axis, Component, Cut, SavedComponent, require_readable
+from abers.stream.learners import ModelLearners, SavedLearners, require_protection
+from abers.stream.pending_store import (
+    ASSUMED,
+    PENDING,
+    STORES,
+    SavedStore,
+    StoreColumns,
+    payload_bytes,
+)
+from abers.stream.saved_state import EventCounters, Names, Pending, SavedNames, saved_counters
 from abers.stream.snapshot import INCONSISTENT, Snapshot, components_of
 from abers.stream.state import ProcessorState
 from abers.stream.validation import require_limits
@@ -171,7 +175,7 @@ def join(
 
 
 def event_counts(one: Snapshot) -> tuple[int, int]:
-    """Return how many observations and labels a state counts; see `abers.stream.saved_join`.
+    """Return how many observations and labels a state counts; see `abers.stream.saved_state`.
 
     Raises a StateError if it cannot be a state.
     """

@@ -1,4 +1,4 @@
-"""The reading of records: from raw columns to the typed columns of events.
+"""The reading of records: from raw columns to the typed columns of events, and refused rows.
 
 A schema is compiled once per input. Each field has one reader; a row is refused with the error of
 its first bad field, in a fixed order, and no other row is affected.
@@ -12,24 +12,42 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from abers import registry
-from abers.stream.cells import BadRecordError, Refused
-from abers.stream.column_types import column
-from abers.stream.fields import ROW, Fields, label_without_time, missing, root
-from abers.stream.label_readers import ClassReader, LabelReader
-from abers.stream.masks import ALL, any_of, both, either, mask_of, others
+from abers.monitoring.formats import duration
+from abers.stream.cells import (
+    ALL,
+    ROW,
+    BadRecordError,
+    Fields,
+    Refused,
+    any_of,
+    both,
+    column,
+    constant,
+    either,
+    label_without_time,
+    mask_of,
+    missing,
+    numbers_of,
+    others,
+    root,
+    two_in_one,
+)
 from abers.stream.option import said
 from abers.stream.raw_rows import RawRows
 from abers.stream.readers import (
     CellReader,
+    ClassReader,
     ClassScoresReader,
     ExtraReader,
     FeaturesReader,
     FoldScoresReader,
     IdReader,
+    LabelReader,
     NameReader,
     NumberReader,
     PlainReader,
     ScoreReader,
+    is_no_label,
 )
 from abers.stream.times import TimeReader
 
@@ -37,9 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from abers.arrays import Integers
-    from abers.stream.cells import Mask, RawColumns
-    from abers.stream.column_types import Column
-    from abers.stream.masks import Rows
+    from abers.stream.cells import Column, Mask, RawColumns, Rows
     from abers.stream.option import Front
     from abers.stream.settings import Settings
 
@@ -57,8 +73,9 @@ DEFAULT_MODEL = "default"
 UNLABELLED = "unlabelled"
 """Reason of a refused row of labels without a label so far, which is not a bad record."""
 
-Kind: TypeAlias = Literal["mixed", "labels", "labelled"]
-"""What records are: observations or labels, labels only, or observations with their labels."""
+Kind: TypeAlias = Literal["mixed", "log", "labels", "labelled"]
+"""What records are: observations or labels, the same but never both, labels only, or observations
+with their labels."""
 
 _ID, _MODEL, _SEGMENT = IdReader(), NameReader("model"), NameReader("segment")
 _FEATURES = FeaturesReader()
@@ -142,7 +159,7 @@ class SchemaColumns(NamedTuple):
 
 
 class ColumnSchema:
-    """How records become the columns of events; see `abers.stream.schema.Schema`.
+    """How records become the columns of events; see `abers.stream.columns.Schema`.
 
     Parameters
     ----------
@@ -152,8 +169,9 @@ class ColumnSchema:
         Readers of the values of the task; by default those of a binary one.
     kind
         "mixed": a record with a score or features is an observation, one with only a label is a
-        label. "labels": every record is a label. "labelled": every record is an observation, with
-        the label that is released later.
+        label. "log": the same, and a record with both is refused, since its label would count for
+        nothing. "labels": every record is a label. "labelled": every record is an observation,
+        with the label that is released later.
     text
         Whether all cells are text, as in CSV, so that features that parse as numbers are numbers.
 
@@ -277,8 +295,8 @@ class ColumnSchema:
             rows.refuse_one(row, error)
         fields, time, label = self.fields, self.readers.time, self.readers.label
         if self.kind == "labels":
-            known = both(rows.any_present([fields.label]), others(rows.nan(fields.label)))
-            rows.refuse(others(known), lambda: BadRecordError(UNLABELLED, "no label yet"))
+            unlabelled = others(self._known(rows))
+            rows.refuse(unlabelled, lambda: BadRecordError(UNLABELLED, "no label yet"))
         observed = self._observed(rows)
         labels = others(observed)
         scores, x = self._scores(rows, observed), self._features(rows, observed)
@@ -297,15 +315,48 @@ class ColumnSchema:
 
     def _observed(self, rows: RawRows) -> Rows:
         """Return which rows are observations."""
-        if self.kind != "mixed":
+        if self.kind in {"labels", "labelled"}:
             return self.kind == "labelled"
         scored, label = self.fields.scored, self.fields.label
         observed = rows.any_present(scored)
+        if self.kind == "log" and constant(label) is None:
+            observed = self._observed_alone(rows, observed)
         if observed is ALL:
             return ALL
         neither = others(either(observed, rows.any_present([label])))
         rows.refuse(neither, lambda: missing(*scored, label))
         return either(observed, neither)
+
+    def _observed_alone(self, rows: RawRows, observed: Rows) -> Rows:
+        """Return which rows of a log are observations; refuse one with a label.
+
+        The score of a label may be NaN, by which a column of floats says that it has no value.
+        """
+        scored, label = self.fields.scored, self.fields.label
+        known = self._known(rows)
+        if scored == (self.fields.score,):
+            observed = both(observed, others(both(known, rows.nan(scored[0]))))
+        twice = both(observed, known)
+        for row in numbers_of(twice, rows.size).tolist() if any_of(twice) else ():
+            if not self._says_none(rows.cell(label, row)):
+                found = [path for path in scored if rows.has(path, row)]
+                rows.refuse_one(row, two_in_one(found, label))
+        return observed
+
+    def _says_none(self, cell: Any) -> bool:  # noqa: ANN401 - as it came
+        """Return whether a cell has a word for no label, which is not the name of a class."""
+        if not is_no_label(cell):
+            return False
+        try:
+            self.readers.label.one(cell)
+        except BadRecordError:
+            return True
+        return False
+
+    def _known(self, rows: RawRows) -> Rows:
+        """Return which rows have a label."""
+        label = self.fields.label
+        return both(rows.any_present([label]), others(rows.nan(label)))
 
     def _scores(self, rows: RawRows, observed: Rows) -> Column | None:
         path = self.fields.score
@@ -335,7 +386,7 @@ class ColumnSchema:
         timed = fields.label_time
         if self.kind != "labelled":
             return None, None
-        known = both(rows.any_present([fields.label]), others(rows.nan(fields.label)))
+        known = self._known(rows)
         awaited = rows.values(fields.label, readers.label, known, observed)
         if timed is None:
             return awaited, None
@@ -343,22 +394,22 @@ class ColumnSchema:
         rows.refuse(late, lambda: label_without_time(fields.label, timed))
         given = rows.optional(timed, readers.time, known, None)
         due = given if known is ALL else np.where(known, given, times) if any_of(known) else times
-        self._refuse_early(rows, due, times)
+        self._refuse_early(rows, timed, due, times)
         return awaited, due
 
-    @staticmethod
-    def _refuse_early(rows: RawRows, due: Column, times: Column) -> None:
+    def _refuse_early(self, rows: RawRows, timed: str, due: Column, times: Column) -> None:
         good = rows.good()
-        at, own = due[good].astype(np.int64), times[good].astype(np.int64)
-        for row in np.flatnonzero(at < own).tolist():
-            rows.refuse_one(int(good[row]), label_before_observation(at[row], own[row]))
+        early = times[good].astype(np.int64) - due[good].astype(np.int64)
+        for row in np.flatnonzero(early > 0).tolist():
+            error = label_before_observation(timed, self.fields.time, int(early[row]))
+            rows.refuse_one(int(good[row]), error)
 
 
-def label_before_observation(label: int, observation: int) -> BadRecordError:
-    """Return the error for a label that is known before its observation."""
+def label_before_observation(label: str, observation: str, early: int) -> BadRecordError:
+    """Return the error for a label that is known some milliseconds before its observation."""
     detail = (
-        f"the label's time {label} is before that of its observation, {observation}; "
-        "repair one of them, or name another field for the label's time"
+        f"{label}, the label's time, is {duration(early)} before {observation}, that of its "
+        "observation; repair one of them, or name another field for the label's time"
     )
     return BadRecordError("bad-time", detail)
 

@@ -10,17 +10,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from abers import registry
-from abers.calibration.label_rates import ALL, LEAST
-from abers.stream.option import REMOVE, SET, Quoted
-from abers.stream.texts import fits
+from abers.calibration.sets import ALL, LEAST
+from abers.stream.option import REMOVE, SET, Quoted, fits
 from abers.suggestions import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from abers.capabilities import Capabilities
-    from abers.stream.option import Part, Problem
-    from abers.stream.option_values import OptionValues, Rule
+    from abers.mathematics import Capabilities
+    from abers.stream.option import OptionValues, Part, Problem, Rule
 
 __all__ = [
     "FORGETTING",
@@ -169,7 +167,9 @@ def _support(v: OptionValues) -> Iterator[Problem]:
 
 def _label_rates(v: OptionValues) -> Iterator[Problem]:
     if len(v.label_rates) != len(ALL) or not all(LEAST <= one <= 1.0 for one in v.label_rates):
-        words = f" is not two shares from {LEAST:g} to 1; write that of class 0 and that of class 1"
+        words = (
+            f" must be two shares from {LEAST:f} to 1: of the labels of class 0, then of class 1"
+        )
         yield v.problem("label_rates", v.quoted("label_rates"), words)
     elif v.label_rates != ALL and v.unlabelled is not None:
         assumed = v.ref("unlabelled", v.unlabelled)
@@ -255,8 +255,8 @@ def _no_rates(v: OptionValues, name: str) -> Problem:
     """Return the problem of rates of labels for a calibrator that takes none."""
     if usual_calibrator(v) != registry.names(v.task)[0]:
         return v.problem("label_rates", "is not for ", Quoted(name), "; ", REMOVE)
-    words = ("needs ", v.ref("probability", "merged"), ": a protected one is about the labels ")
-    return v.problem("label_rates", *words, "that come")
+    words = ("needs ", v.ref("probability", "merged"), ": the protected probability is about ")
+    return v.problem("label_rates", *words, "observations with labels only")
 
 
 def _learn_after(v: OptionValues) -> Iterator[Problem]:

@@ -22,8 +22,8 @@ import numpy as np
 
 from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.stream.events import Label, Observation
-from abers.stream.joined_batch import ExpiredObservations, JoinedSteps
 from abers.stream.pending_store import LATE, NO_CLOCK
+from abers.stream.validation import ExpiredObservations, JoinedSteps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,20 +31,58 @@ if TYPE_CHECKING:
     from abers._core import PendingStore
     from abers.arrays import Integers
     from abers.stream.calibration_step import CalibrationStep
-    from abers.stream.event_notes import EventNotes
     from abers.stream.events import Event, Output
     from abers.stream.join import Join
-    from abers.stream.joined_batch import JoinedBatch
     from abers.stream.outputs import Outputs
     from abers.stream.pending_store import Unknown
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import PredictionRows, Task
+    from abers.stream.validation import JoinedBatch
 
     Known = tuple[int, int, Any]  # what `EventValidator.known` returns
     Taken = tuple[int, list[str], list[Unknown], int]  # what `PendingStore.take` returns
     Step = list[int]  # row of the event, slot, key, time, time of the label, clock
 
-__all__ = ["SingleEvents"]
+__all__ = ["EventNotes", "SingleEvents"]
+
+
+class EventNotes:
+    """The columns of a journal entry, an event at a time; see `abers.stream.JournalEntry`."""
+
+    def __init__(self) -> None:
+        self.labels = bytearray()
+        self.ids: list[str] = []
+        self.times: list[int] = []
+        self.models: list[int] = []
+        self.keys: list[int] = []
+        self.scores: list[float] = []
+        self.values: list[float] = []
+        self.predictions: list[float] = []
+        self.n_labels: list[int] = []
+
+    def add(self, event: Event, model: int, key: int, given: Any) -> None:  # noqa: ANN401 - a score or a label
+        """Note a valid event, before it is processed."""
+        self.ids.append(event.id)
+        self.times.append(event.time)
+        self.models.append(model)
+        if type(event) is Observation:
+            self.labels.append(0)
+            self.keys.append(key)
+            self.scores += given
+        else:
+            self.labels.append(1)
+            self.values.append(given)
+
+    def predicted(self, row: Sequence[float], n_labels: int) -> None:
+        """Note a prediction."""
+        self.predictions += row
+        self.n_labels.append(n_labels)
+
+    def predicted_rows(self, issued: PredictionRows) -> None:
+        """Note the predictions of a batch."""
+        for row, n_labels in zip(issued.rows.tolist(), issued.n_labels.tolist(), strict=True):
+            self.predicted(row, n_labels)
+
 
 _MOST_WAITING = 256  # events: more of them take hardly less time each, and a longer pause
 _STEP_COLUMNS = 6

@@ -18,18 +18,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from abers.exceptions import AbersError, SettingsError, StateError
-from abers.serialization import REMEDY, seal_pieces, unseal
-from abers.stream import saved_calibration, saved_join, saved_learners
+from abers.serialization import REMEDY, as_bytes, seal_pieces, unseal
+from abers.stream import saved_state
 from abers.stream.component import (
     SavedComponent,
+    encode,
     encode_components,
     encode_saved,
+    encode_struct,
     load_components,
     require_readable,
 )
-from abers.stream.msgpack_encoder import encode, encode_struct
-from abers.stream.pending_store import PENDING
-from abers.stream.saved_store import StoreColumns
+from abers.stream.learners import SavedLearners, require_protection
+from abers.stream.pending_store import PENDING, StoreColumns
 from abers.stream.settings import OF_VALIDATION, Settings
 from abers.validation import shown
 from abers.version import __version__
@@ -58,7 +59,7 @@ __all__ = [
 
 MAGIC = b"abersPS\x01"
 _DESCRIPTION = "a snapshot of a processor"
-_LEARNERS = saved_learners.SavedLearners.name
+_LEARNERS = SavedLearners.name
 INCONSISTENT = (
     *(ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError),
     msgspec.MsgspecError,
@@ -79,23 +80,23 @@ class Snapshot(msgspec.Struct):
 def components_of(state: ProcessorState, *, finished_ids: bool = True) -> Iterator[Component]:
     """Yield the parts of a state, but its learners, each behind those that it needs."""
     calibration = state.calibration
-    yield saved_join.EventCounters(state)
-    yield saved_join.Names(state)
-    yield saved_join.Clocks(state)
-    yield saved_calibration.Calibrators(state)
+    yield saved_state.EventCounters(state)
+    yield saved_state.Names(state)
+    yield saved_state.Clocks(state)
+    yield saved_state.Calibrators(state)
     if state.task.tracked:
-        yield saved_calibration.Trackers(state)
-    yield saved_join.Pending(state, finished_ids=finished_ids)
+        yield saved_state.Trackers(state)
+    yield saved_state.Pending(state, finished_ids=finished_ids)
     if state.join.learners is not None:
-        yield saved_join.Features(state, state.join.learners)
-    yield from saved_calibration.monitor_states(state)
-    yield saved_calibration.Predictions(state)
+        yield saved_state.Features(state, state.join.learners)
+    yield from saved_state.monitor_states(state)
+    yield saved_state.Predictions(state)
     if calibration.pending is not None:
-        yield saved_calibration.Distributions(state, calibration.pending)
+        yield saved_state.Distributions(state, calibration.pending)
     if calibration.e_processes is not None:
-        yield saved_calibration.EProcesses(state, calibration.e_processes)
+        yield saved_state.EProcesses(state, calibration.e_processes)
     if calibration.monitors is not None:
-        yield saved_calibration.Histories(state)
+        yield saved_state.Histories(state)
 
 
 # Saving
@@ -122,8 +123,8 @@ def dump(  # noqa: PLR0913 - the state, the position, and what is saved how
     """Return the snapshot of a state in pieces, each made when it is its turn."""
     components = [*components_of(state, finished_ids=finished_ids)]
     if state.join.learners is not None:
-        saved_learners.require_protection(key, trusted_types)
-        components.append(saved_learners.SavedLearners(state.join.learners, trusted_types))
+        require_protection(key, trusted_types)
+        components.append(SavedLearners(state.join.learners, trusted_types))
     saved = _encode(state, components)
     return _sealed(__version__, state.settings, position, saved, key, owner)
 
@@ -137,7 +138,7 @@ def write(
 ) -> Iterator[Piece]:
     """Return the pieces of a snapshot with its parts as they were saved, at a new position."""
     if _LEARNERS in whole.components:
-        saved_learners.require_protection(key, trusted_types)
+        require_protection(key, trusted_types)
     saved = encode_saved(whole.components)
     return _sealed(whole.version, whole.settings, position, saved, key, owner)
 
@@ -176,7 +177,7 @@ def read(blob: bytes, key: bytes | None = None, owner: str | None = None) -> Sna
     The key is that of the writer, and so is the owner; None reads that of any owner. A
     StateError is raised if the bytes are damaged, of an unknown version, or under another seal.
     """
-    payload = unseal(MAGIC, bytes(blob), _DESCRIPTION, key, owner)
+    payload = unseal(MAGIC, as_bytes(blob, _DESCRIPTION), _DESCRIPTION, key, owner)
     try:
         return msgspec.msgpack.decode(payload, type=Snapshot)
     except (msgspec.MsgspecError, ValueError) as error:
@@ -186,7 +187,7 @@ def read(blob: bytes, key: bytes | None = None, owner: str | None = None) -> Sna
 
 def require_whole(blob: bytes, key: bytes | None = None, owner: str | None = None) -> None:
     """Raise a StateError if a snapshot is damaged; its contents are not read."""
-    unseal(MAGIC, bytes(blob), _DESCRIPTION, key, owner)
+    unseal(MAGIC, as_bytes(blob, _DESCRIPTION), _DESCRIPTION, key, owner)
 
 
 def load(
@@ -199,23 +200,23 @@ def load(
     """Load a snapshot into an empty state, and return its position."""
     learners = state.join.learners
     if learners is not None:
-        saved_learners.require_protection(key, trusted_types)
+        require_protection(key, trusted_types)
     whole = read(blob, key, owner)
     require_settings(whole.settings, state.settings)
     if learners is not None and _LEARNERS not in whole.components:
-        msg = "the snapshot holds no learner, and the settings name one; start without it"
+        msg = "the snapshot has no learner, and the settings name one; start without the snapshot"
         raise StateError(msg)
     if learners is None and _LEARNERS in whole.components:
-        msg = "the snapshot holds learners, and the settings name none; name the learner again"
+        msg = "the snapshot has learners, and the settings name no learner; name it again"
         raise StateError(msg)
-    own = [] if learners is None else [saved_learners.SavedLearners(learners, trusted_types)]
+    own = [] if learners is None else [SavedLearners(learners, trusted_types)]
     _load(state, whole, own)
     return whole.position
 
 
 def load_state(state: ProcessorState, whole: Snapshot) -> None:
     """Load all parts of a snapshot but its learners, which may be of unknown types."""
-    without = {_LEARNERS, saved_join.Features.name}
+    without = {_LEARNERS, saved_state.Features.name}
     left = {name: one for name, one in whole.components.items() if name not in without}
     _load(state, msgspec.structs.replace(whole, components=left), [])
 

@@ -21,7 +21,7 @@ from abers.stream.readers import CellReader, number, shown, text_numbers
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from abers.stream.column_types import Column
+    from abers.stream.cells import Column
     from abers.stream.option import Part
 
 __all__ = ["MICROSECONDS", "MILLISECONDS", "SECONDS", "TimeReader"]

@@ -1,4 +1,7 @@
-"""Validation of events, before anything changes.
+"""What a batch decides before anything changes: valid events, their names, steps, and dead letters.
+
+Limits, clocks and learners are asked once, when a batch comes. What they say is all that the state
+needs to change, now or when a journal is applied.
 
 A rejected event changes nothing but a counter. The checks of an event depend on the event and on
 the models seen so far, on nothing else. A batch in which nothing is unusual is checked a column at
@@ -7,43 +10,193 @@ a time, any other one event at a time; the result is the same.
 
 from __future__ import annotations
 
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from itertools import count, repeat
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 import numpy as np
 
 from abers.backends import core
 from abers.exceptions import InputError, LabelError, ScoreError, SettingsError
-from abers.stream.decided import ENDS, Decided
+from abers.stream.columns import names_of
 from abers.stream.events import DeadLetter, Label, Observation
-from abers.stream.model_names import NewNames
-from abers.stream.name_columns import names_of
-from abers.stream.option import Ref, RefusedScoreError, said
+from abers.stream.option import Ref, RefusedScoreError, fits, is_text, said
 from abers.stream.readers import are_scalars
 from abers.stream.settings import LARGEST_TIME, setting_options
-from abers.stream.texts import fits, is_text
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from abers.arrays import Floats, Integers
-    from abers.stream.cells import BadRecordError
-    from abers.stream.column_types import Column
-    from abers.stream.columns import Events
+    from abers.arrays import Bytes, Floats, Integers
+    from abers.stream.cells import BadRecordError, Column
+    from abers.stream.columns import BatchNames, Events
     from abers.stream.events import Event
-    from abers.stream.model_names import ModelNames
-    from abers.stream.name_columns import BatchNames
     from abers.stream.option import Front, Part
     from abers.stream.settings import Settings
-    from abers.stream.tasks.base import Task
+    from abers.stream.tasks.base import PredictionRows, Task
 
     Accept: TypeAlias = Callable[[int, Event, int, int, float], None]
 
-__all__ = ["EventValidator", "require_limits"]
+__all__ = [
+    "ENDS",
+    "Decided",
+    "EventValidator",
+    "ExpiredObservations",
+    "JoinedBatch",
+    "JoinedSteps",
+    "ModelNames",
+    "NewNames",
+    "Retired",
+    "require_limits",
+]
+
+ENDS = 2
+"""The kind of an event that says that no label will come."""
+
+
+class Decided(NamedTuple):
+    """A batch after all decisions about it; columns have a row for each valid event."""
+
+    labels: NDArray[np.bool_]  # which events of the batch are labels
+    events: Events  # the valid ones
+    rows: Integers  # in the batch
+    kinds: Bytes  # 0 for an observation, 1 for a label, `ENDS` where no label will come
+    models: NDArray[np.uint32]  # numbers, after what is retired is gone
+    keys: NDArray[np.uint32]  # of the pairs of model and segment; 0 for labels
+    times: Integers
+    scores: Floats  # of shape (n, width of a score); 0 for labels
+    values: Floats  # labels as numbers of `Task.value`; of observations the bytes of the features
+    new_models: Sequence[str]
+    new_keys: Sequence[tuple[str, str]]
+    rejected: Sequence[tuple[int, str]]  # row and reason of each other event
+    dead_letters: Sequence[DeadLetter] = ()  # of these; a journal does not keep them
+    retired: Sequence[int] = ()  # numbers of the models that are forgotten before the batch
+    issued: PredictionRows | None = None  # predictions that were made; None: they are to be made
+
+
+class JoinedSteps(NamedTuple):
+    """Steps of calibrators, a row each."""
+
+    learns: Bytes  # 0 predicts, 1 learns
+    rows: Integers  # row of the valid event that causes the step
+    slots: Integers  # where the prediction is stored
+    keys: Integers  # number of the calibrator
+    times: Integers  # event time of the observation
+    label_times: Integers  # event time of the label that is learned
+    clocks: Integers  # clock of the model; `NO_CLOCK` where it is not known yet
+    values: Floats  # value of the label that is learned
+    assumed: Column  # id of the observation if its label is assumed, else None
+
+    def take(self, rows: Any) -> JoinedSteps:  # noqa: ANN401 - anything indexes an array
+        """Return some of the steps."""
+        return JoinedSteps(*(column[rows] for column in self))
+
+    def merged(self, later: JoinedSteps) -> JoinedSteps:
+        """Return these steps and others in the order of the events, these first of one event."""
+        columns = [np.concatenate(pair) for pair in zip(self, later, strict=True)]
+        return JoinedSteps(*columns).take(np.argsort(columns[1], kind="stable"))
+
+
+class ExpiredObservations(NamedTuple):
+    """Observations that no longer wait for a label, a row each."""
+
+    rows: Integers  # row of the valid event at which it expires
+    slots: Integers  # where the prediction was stored
+    keys: Integers  # number of the calibrator
+    last: Integers  # 1 if after the steps of the event, as its bytes took the room; else 0
+
+
+class JoinedBatch(NamedTuple):
+    """The steps that the valid events of a batch cause, and its dead letters by row."""
+
+    decided: Decided
+    steps: JoinedSteps
+    dead_letters: list[tuple[int, DeadLetter]]
+    expired: ExpiredObservations
+    late: JoinedSteps  # labels that came after others were assumed; these are not learned
+
+
+class Retired(NamedTuple):
+    """Retired models, in the order of the numbers that they had."""
+
+    numbers: Sequence[int]
+    names: Sequence[str]
+    dead_letters: Sequence[tuple[int, DeadLetter]]  # labels that waited for observations; in row 0
+
+
+K = TypeVar("K")
+
+
+class ModelNames:
+    """The models of a stream, and its pairs of model and segment, each with its number.
+
+    Attributes
+    ----------
+    models, keys
+        Number of each model, and of each pair.
+    by_number, pairs
+        Models, and pairs, by their numbers.
+    """
+
+    def __init__(self, models: Sequence[str] = (), keys: Sequence[tuple[str, str]] = ()) -> None:
+        self.by_number: list[str] = []
+        self.pairs: list[tuple[str, str]] = []
+        self.models: dict[str, int] = {}
+        self.keys: dict[tuple[str, str], int] = {}
+        self.add(models, keys)
+
+    def add(self, models: Sequence[str], keys: Sequence[tuple[str, str]]) -> None:
+        """Add new models and pairs, which get the next numbers."""
+        self.models.update(zip(models, count(len(self.models)), strict=False))
+        self.keys.update(zip(keys, count(len(self.keys)), strict=False))
+        self.by_number += models
+        self.pairs += keys
+
+    def without(self, gone: Collection[int]) -> ModelNames:
+        """Return the names without the models of some numbers; the others are renumbered."""
+        if not gone:
+            return self
+        models = [name for name, number in self.models.items() if number not in gone]
+        kept = {*models}
+        return ModelNames(models, [pair for pair in self.pairs if pair[0] in kept])
+
+
+class NewNames(Generic[K]):
+    """Names that a batch brings, with the numbers that follow those of known names.
+
+    Examples
+    --------
+    >>> names = NewNames({"a": 0})
+    >>> names.numbers(["b", "a", "b"]).tolist(), names.new
+    ([1, 0, 1], {'b': 1})
+    """
+
+    def __init__(self, known: Mapping[K, int]) -> None:
+        self._known = known
+        self.new: dict[K, int] = {}
+
+    def __len__(self) -> int:
+        """Return the number of names, known and new."""
+        return len(self._known) + len(self.new)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether a name is known or new."""
+        return name in self._known or name in self.new
+
+    def number(self, name: K) -> int:
+        """Return the number of a name, which is new if it is not known."""
+        found = self._known.get(name)
+        return self.new.setdefault(name, len(self)) if found is None else found
+
+    def numbers(self, names: Sequence[K]) -> NDArray[np.uint32]:
+        """Return the numbers of names."""
+        found = [*map(self._known.get, names)]
+        if None in found:
+            found = [*map(self.number, names)]
+        return np.array(found, np.uint32)
 
 
 class _Rejection(Exception):  # noqa: N818 - caught in this module

@@ -121,3 +121,16 @@ def test_json_has_the_answers(invoke: Invoke, kind: str, tmp_path: Path) -> None
     models = report["blocks"].get("models-table", {}).get("models", ())
     assert len(models) == (3 if kind == "models" else 0)
     assert report["answers"]["now"]["labels"] > 0
+
+
+@pytest.mark.parametrize("kind", ["two"], indirect=True)
+@pytest.mark.parametrize("rates", [[], ["--label-rates", "0.5", "1", "--probability", "merged"]])
+def test_numbers_of_observations_with_labels_say_so(
+    invoke: Invoke, kind: str, rates: list[str], tmp_path: Path
+) -> None:
+    """With rates of labels, text and page say that promised is among observations with labels."""
+    ran = invoke("replay", "abers.toml", *rates, "--report", "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert ("With label_rates these numbers are about observations with" in ran.out) == bool(rates)
+    assert ("With label_rates these numbers are about observations with" in page) == bool(rates)
+    require_answers(kind, ran.out.splitlines())

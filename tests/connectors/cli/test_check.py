@@ -14,11 +14,10 @@ import pytest
 from tests.connectors.keys import KEY
 
 from abers.exceptions import ConfigError
-from abers.pages.ink import Ink
-from abers_connectors.cli.check_text import report_lines, sample_lines
-from abers_connectors.cli.config_check import check
+from abers.pages.text import Ink
+from abers_connectors.cli.config_check import check, report_lines, sample_lines
+from abers_connectors.config.layers import options
 from abers_connectors.config.model import load
-from abers_connectors.config.options import options
 from abers_connectors.preflight import run_problems
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import gzip
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from tests.connectors.conftest import in_a_line
 
 import abers
-from abers.stream.fields import FIELDS, LABEL_FIELDS
+from abers.stream.cells import FIELDS, LABEL_FIELDS
 from abers_connectors.cli.flags import FLAGS
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def test_help_names_every_choice(invoke: Invoke) -> None:
 
 def test_help_has_the_declared_sentences(invoke: Invoke) -> None:
     """The help of a flag that is also a key begins with the sentence that the key has."""
-    from abers_connectors.config.options import options  # noqa: PLC0415
+    from abers_connectors.config.layers import options  # noqa: PLC0415
 
     helps = [invoke(command, "--help").out for command in ("replay", "serve")]
     shown = " ".join(" ".join(helps).split()).replace("- ", "-")
@@ -163,7 +164,7 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
         (["replay", "nan.csv"], 1, r"score 'nan' is not a finite number; nan.csv line 3; drop"),
         (["replay", "word.csv"], 1, r"score 'high' is not a finite number; word.csv line 2"),
         (["replay", "label.csv"], 1, r"'yes' is not a label; label.csv line 2; write 0"),
-        (["replay", "short.csv"], 1, r"1 of the header's 2 fields; short.csv line 2; complete"),
+        (["replay", "short.csv"], 1, r"fields: 1 on the line, 2 in the header; short.csv line 2"),
         (["replay", "empty.csv"], 1, r"empty.csv has no observation; it needs a row"),
         (["replay", "header.csv"], 1, r"header.csv has no observation; it needs a row"),
         (["replay", "scores.csv", "--labels"], 2, r"requires an argument; see abers replay --help"),
@@ -359,6 +360,27 @@ def test_predictions_to_a_file(invoke: Invoke, file: Path) -> None:
     assert re.search(r"^Next:   \S+ replay ", ran.err, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--probability merged --label-rates 0.5 1 --window 5",
+        "--calibrator protected --half-life 7d",
+        "--task regression --calibrator protected --support -1 2 --coverage 0.8",
+        "--model default --since 2000-01-01T00:00:00Z",
+    ],
+)
+def test_what_to_try_next_has_the_same_options(invoke: Invoke, file: Path, words: str) -> None:
+    """Each command that is named runs, and calibrates as before unless it compares."""
+    file.write_text(file.read_text().replace("true", "1"))  # a number, too
+    ran = invoke("replay", file.name, "--delay", "0", *words.split())
+    assert ran.code == 0, ran.err
+    named = [one.partition(" replay ")[2] for one in ran.err.splitlines() if " replay " in one]
+    assert len(named) >= 2
+    for one in named:
+        assert "--compare" in one or all(word in one.split() for word in words.split())
+        assert invoke("replay", *shlex.split(one)).code == 0
+
+
 def test_json_beside_a_file(invoke: Invoke, file: Path) -> None:
     """With --json and an output file the table is one JSON object on standard output."""
     ran = invoke("replay", file.name, "--output", "out.jsonl", "--json", "--scores", "probability")
@@ -383,8 +405,9 @@ def test_no_predictions_unless_asked(invoke: Invoke, file: Path) -> None:
     before = sorted(file.parent.iterdir())
     ran = invoke("replay", file.name)
     assert ran.code == 0
-    first = "scores.csv: 3 rows. score = score (probabilities), label = label, id = id, time = row"
-    assert ran.err.startswith(first)
+    size, columns = ran.err.split(". ")[:2]
+    assert size == "scores.csv: 3 observations"
+    assert columns.startswith("score = score (probabilities), label = label, id = id, time = row")
     assert "Labels are assumed to come 50 observations late, and the results depend" in ran.err
     assert "Name the columns of times in --time and --label-time, or set --delay" in ran.err
     assert "Calibrated" in ran.out

@@ -23,7 +23,7 @@ UNUSED = {
     "abers_connectors.dashboard.report",
     "abers_connectors.dashboard.server",
     "abers_connectors.kafka",
-    "abers_connectors.replay.parallel_run",
+    "abers_connectors.replay.workers",
     "abers_connectors.sinks.webhook",
     "asyncio",
     "http.client",

@@ -27,11 +27,11 @@ STUCK = """
 import os, threading
 from concurrent.futures import ThreadPoolExecutor
 from pyarrow import OSFile
-from abers_connectors.cli import termination
+from abers_connectors.errors import allow_time
 from abers_connectors.cli.main import main
 from abers_connectors.sources.registry import SOURCES
 
-termination.allow(0.5, lambda message: os.write(2, message.encode()))
+allow_time(0.5, lambda message: os.write(2, message.encode()))
 
 def in_thread():
     with ThreadPoolExecutor(1) as pool:

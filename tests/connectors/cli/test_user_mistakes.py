@@ -147,7 +147,7 @@ REPLAYS = {
     "a short row": Mistake(
         GOOD + "c,1\n",
         "",
-        ["2 of the header's 4 fields", "scores.csv line 4", "complete the line, or quote a field"],
+        ["fields: 2 on the line, 4 in the header", "scores.csv line 4", "complete the line, or"],
     ),
     "two columns of a name": Mistake(
         "score,score\n1,2\n",
@@ -183,7 +183,7 @@ REPLAYS = {
     "a label before its observation": Mistake(
         "time,label_time,score,label\n1700000001000,1700000000000,.5,1\n",
         "",
-        ["the label's time 1700000000000 is before", "scores.csv line 2", "repair one of them"],
+        ["label_time, the label's time, is 1 second", "scores.csv line 2", "repair one of them"],
     ),
     "a missing score": Mistake(
         "score,label\nNaN,1\n",
@@ -196,7 +196,7 @@ REPLAYS = {
         [
             "score '0,5' is not a finite number",
             "scores.csv line 2",
-            "write a point before decimals",
+            "write a point before decimals, and no other, or add --decimal , for CSV",
         ],
     ),
     "percentages": Mistake(
@@ -248,9 +248,12 @@ REPLAYS = {
         "--ouput x",
         [
             "No such option: --ouput",
-            "did you mean --output or --support?",
+            "did you mean --output?",
             "see abers replay --help",
         ],
+    ),
+    "an option that is like no other": Mistake(
+        GOOD, "--tolerance 3", ["No such option: --tolerance", "see abers replay --help"]
     ),
     "two rules of forgetting": Mistake(
         GOOD,
@@ -292,6 +295,30 @@ REPLAYS = {
     ),
     "a share in words": Mistake(
         GOOD, "--coverage half", ['--coverage: "half" is not a number', "write one"]
+    ),
+    "a share of one class": Mistake(
+        GOOD,
+        "--label-rates 0.5 --probability merged",
+        [
+            "--label-rates has 2 values, OF_0 OF_1",
+            "write all before --probability",
+            "see abers replay --help",
+        ],
+    ),
+    "an option for a value": Mistake(
+        GOOD,
+        "--positive --quiet",
+        ["--positive needs a value", "write it before --quiet", "see abers replay --help"],
+    ),
+    "one end": Mistake(
+        GOOD,
+        "--task regression --support 3",
+        ["--support has 2 values, LOW HIGH", "write all", "see abers replay --help"],
+    ),
+    "rates of labels for a protected probability": Mistake(
+        GOOD,
+        "--label-rates 0.5 1",
+        ["--label-rates: needs --probability merged: the protected probability is about observ"],
     ),
     "an end in words": Mistake(
         GOOD,
@@ -496,7 +523,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str, str, str]] = {
         lambda: abers.report([0, 1], [0.5, 0.5], tolerance="1.25"),  # type: ignore[arg-type]
         "'1.25'",
         "tolerance",
-        "at least 1",
+        "1 or more",
     ),
     "columns of other lengths": (lambda: abers.report([0, 1], [0.5]), "1", "p has", "each"),
     "labels and forecasts swapped": (

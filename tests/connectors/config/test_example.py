@@ -11,10 +11,10 @@ import pytest
 from tests.surface import option_pages
 
 from abers_connectors.cli.config_check import check, sampled
+from abers_connectors.config.layers import options
 from abers_connectors.config.model import Config, load
-from abers_connectors.config.options import options
 from abers_connectors.config.sections import InputSection
-from abers_connectors.replay.inputs import open_input
+from abers_connectors.replay.job import open_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

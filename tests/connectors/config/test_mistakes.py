@@ -15,15 +15,12 @@ from hypothesis import strategies as st
 import abers_connectors
 from abers.exceptions import ConfigError
 from abers.stream.cells import BadRecordError
-from abers.stream.label_readers import ClassReader, LabelReader
-from abers.stream.readers import FeaturesReader
+from abers.stream.readers import ClassReader, FeaturesReader, LabelReader
 from abers.stream.settings import LARGEST_TIME
 from abers.stream.times import TimeReader
-from abers_connectors.config.layers import OptionsError
+from abers_connectors.config.layers import SECTIONS, OptionsError, keys_of, options
 from abers_connectors.config.model import Config, load
-from abers_connectors.config.options import SECTIONS, options
-from abers_connectors.config.problems import keys_of
-from abers_connectors.config.value_types import MAX_COUNT
+from abers_connectors.config.values import MAX_COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,6 +114,7 @@ MISTAKES = {
     # unknown keys
     "calibrator = {halflife = '1d'}": 'calibrator.halflife: unknown key; did you mean "half_life"?',
     "input.score = 's'": 'input.score: unknown key; did you mean "input.fields.score"?',
+    "calibrator.name = 'ivap'": 'calibrator.name: unknown key; did you mean "kind"?',
     "window = 5": 'window: unknown key; did you mean "calibrator.window"?',
     "monitoring.zzz = 5": "monitoring.zzz: unknown key; [monitoring] has enabled, "
     "tests, grace_period, tolerance, average_run_length, cooldown",
@@ -126,6 +124,13 @@ MISTAKES = {
     "kafka, schema_registry, limits, state, http, serve, monitoring, alerts, telemetry",
     # wrong types
     "input.fields.id = 5": "input.fields.id: 5 is not a string; put it in quotes",
+    "input.fields.score = 'label'": (
+        'input.fields.label: "label" is already input.fields.score; name another field'
+    ),
+    "input.fields = {score = {a = 'p', b = 'y'}, label = 'y'}\n"
+    "task = {kind = 'multiclass', classes = ['a', 'b']}": (
+        'input.fields.label: "y" is already input.fields.score; name another field'
+    ),
     "input.fields.id = ''": (
         "input.fields.id: must be a non-empty string; write one, or remove the key"
     ),
@@ -269,12 +274,12 @@ MISTAKES = {
         "calibrator.coverage"
     ),
     "calibrator.label_rates = [0.5, 2]": (
-        "calibrator.label_rates: [0.5, 2] is not two shares from 1e-06 to 1; write that of "
-        "class 0 and that of class 1"
+        "calibrator.label_rates: [0.5, 2] must be two shares from 0.000001 to 1: of the labels of "
+        "class 0, then of class 1"
     ),
     "task.scores = 'logit'\ncalibrator.label_rates = [0.5, 1]": (
-        'calibrator.label_rates: needs calibrator.probability = "merged": a protected one is about '
-        "the labels that come"
+        'calibrator.label_rates: needs calibrator.probability = "merged": the protected '
+        "probability is about observations with labels only"
     ),
     "calibrator.support = [0, 1]": (
         'calibrator.support: applies only to the task "regression"; remove it'
@@ -363,8 +368,8 @@ MISTAKES = {
     "calibrator.kind = 'beta'": (
         'calibrator.kind: "beta" needs probabilities; set task.scores = "probability"'
     ),
-    "calibrator.kind = 'abers.calibration.beta:BetaCalibration'": (
-        'calibrator.kind: "abers.calibration.beta:BetaCalibration" needs probabilities; set '
+    "calibrator.kind = 'abers.calibration.baselines:BetaCalibration'": (
+        'calibrator.kind: "abers.calibration.baselines:BetaCalibration" needs probabilities; set '
         'task.scores = "probability"'
     ),
     "calibrator.kind = 'ivp'": (
@@ -514,6 +519,13 @@ def test_mistakes(text: str, line: str) -> None:
     with pytest.raises(ConfigError) as error:
         load(flags=values, environ={})
     assert error.value.problems == (f"command line: {line}",)
+
+
+def test_a_kind_that_is_no_text_next_to_a_learner() -> None:
+    """A list as the kind of task is named as a mistake, also where a server has a learner."""
+    with pytest.raises(ConfigError) as error:
+        load(flags={"task": {"kind": []}, "serve": {"learner": "a.skops"}}, environ={})
+    assert any("task.kind: [] is not" in one for one in error.value.problems)
 
 
 @pytest.mark.parametrize("content", [b"id,score\na,0.5\n", b"PAR1\xff"])

@@ -8,12 +8,12 @@ import pytest
 
 from abers import ConfigError, registry
 from abers.stream import Observation, Processor, Settings, make_task
-from abers.stream.fields import Fields
+from abers.stream.cells import Fields
 from abers.stream.settings import LARGEST_TIME
 from abers_connectors.config.description import described, usual_keys
 from abers_connectors.config.model import Config, load
 from abers_connectors.config.sections import InputSection
-from abers_connectors.config.value_types import MAX_COUNT, Lateness
+from abers_connectors.config.values import MAX_COUNT, Lateness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,7 +165,7 @@ def test_a_run_with_a_calibrator_of_your_own(
 ) -> None:
     """A configuration names a class of another package by its import path."""
     (tmp_path / "own.py").write_text(
-        "from abers.calibration.platt import Platt\nclass Own(Platt): pass\n"
+        "from abers.calibration.baselines import Platt\nclass Own(Platt): pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "scores.jsonl").write_text(

@@ -25,7 +25,7 @@ from abers_connectors.config.sections import (
     StateSection,
 )
 from abers_connectors.preflight import run_problems
-from abers_connectors.replay.inputs import open_inputs
+from abers_connectors.replay.job import open_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Access to the page, `abers_connectors.dashboard.access`, over a real socket."""
+"""Access to the page, `abers_connectors.http.middleware`, over a real socket."""
 
 from __future__ import annotations
 

@@ -11,11 +11,10 @@ import pytest
 from tests.connectors.dashboard.pages import Worked
 
 from abers.stream import Settings
-from abers_connectors.dashboard.budget import SHARE, Budget
-from abers_connectors.dashboard.feed import Feed
+from abers_connectors.dashboard.feed import SHARE, Budget, Feed
 
 if TYPE_CHECKING:
-    from abers_connectors.dashboard.models import Key
+    from abers_connectors.dashboard.observer import Key
 
 SECONDS = 40
 PAIRS = [(0.25, 0), (0.75, 1), (0.5, 1)]

@@ -1,4 +1,4 @@
-"""How long no label came, `abers_connectors.dashboard.label_arrivals`."""
+"""How long no label came, `abers_connectors.dashboard.feed`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from abers_connectors.dashboard.label_arrivals import LabelArrivals
+from abers_connectors.dashboard.feed import LabelArrivals
 
 
 @pytest.mark.parametrize("gaps", [[1.0, 2.0, 3.0], [60.0, 600.0, 90.0], [3_600.0]])

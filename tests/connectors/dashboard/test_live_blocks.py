@@ -1,4 +1,4 @@
-"""When the blocks of a model are made anew, `abers_connectors.dashboard.live_blocks`."""
+"""When the blocks of a model are made anew, `abers_connectors.dashboard.feed`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.connectors.dashboard.drifts import drifting
 from tests.connectors.dashboard.pages import Worked
 
 from abers.pages.model_findings import Silence
-from abers_connectors.dashboard.live_blocks import LiveBlocks
+from abers_connectors.dashboard.feed import LiveBlocks
 
 KEY = ("", "")
 ROWS = drifting(1_100)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from playwright.sync_api import expect
 from tests.browsing import PATIENCE, contrast, opened, require_width
 from tests.connectors.dashboard.drifts import CHANGE, drifting, written
 from tests.connectors.dashboard.pages import Worked
+from tests.connectors.processes import Started
 
 from abers.stream import Settings
 from abers_connectors.config.sections import HttpSection
@@ -284,9 +284,9 @@ def test_the_command(browser: Browser, tmp_path: Path) -> None:
         "probability",
     ]
     words += ["--live", "--output", str(tmp_path / "out.jsonl")]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ}) as ran:
+    with Started(words, stderr=subprocess.PIPE) as ran:
         assert ran.stderr is not None
-        url = next(line.split()[-1] for line in ran.stderr if "live page is at" in line)
+        url = next(line.split()[-1].decode() for line in ran.stderr if b"live page is at" in line)
         with opened(browser, url) as (page, noted):
             expect(page.locator("#phase")).to_have_attribute(
                 "data-phase", "ended", timeout=PATIENCE

@@ -15,7 +15,7 @@ from tests.connectors.dashboard.pages import Listening, Worked, asked
 from abers.stream import Label, Observation, Settings
 from abers_connectors.config.sections import HttpSection
 from abers_connectors.dashboard.server import serving
-from abers_connectors.runtime.checkpoint import Checkpoint
+from abers_connectors.runtime.application import Checkpoint
 from abers_connectors.runtime.status import Status
 from abers_connectors.runtime.task import StreamTask
 
@@ -108,7 +108,7 @@ def test_the_list_needs_the_token(many: Worked, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_service_without_readers(many: Worked) -> None:
     """The list of a service is there although its page has no reader."""
-    from abers_connectors.dashboard.stream_pages import ServicePage  # noqa: PLC0415 - needs extras
+    from abers_connectors.dashboard.server import ServicePage  # noqa: PLC0415 - needs extras
 
     status = Status(60.0)
     page = ServicePage("app", status)

@@ -1,4 +1,4 @@
-"""The history of a model in several processors, `abers_connectors.dashboard.model_history`."""
+"""The history of a model in several processors, `abers_connectors.dashboard.observer`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import random
 
 from abers.monitoring import Expert
 from abers.stream import Events, Label, Observation, Processor, Settings
-from abers_connectors.dashboard.live_blocks import LiveBlocks
-from abers_connectors.dashboard.model_history import JoinedHistory, joined_history
-from abers_connectors.dashboard.observer import Observer
+from abers_connectors.dashboard.feed import LiveBlocks
+from abers_connectors.dashboard.observer import JoinedHistory, Observer, joined_history
 
 SETTINGS = Settings(scores="probability")
 START = 1_700_000_000_000

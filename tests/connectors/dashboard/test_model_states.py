@@ -1,4 +1,4 @@
-"""The list of models by harm, `abers_connectors.dashboard.model_states`."""
+"""The list of models by harm, `abers_connectors.dashboard.observer`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import random
 from typing import TYPE_CHECKING
 
 from abers.stream import Event, Events, Label, Observation, Processor, Settings
-from abers_connectors.dashboard.model_states import ModelStates
-from abers_connectors.dashboard.observer import Observer
+from abers_connectors.dashboard.observer import ModelStates, Observer
 
 if TYPE_CHECKING:
     from abers.monitoring import TaskMonitor
-    from abers_connectors.dashboard.models import Key
+    from abers_connectors.dashboard.observer import Key
 
 SETTINGS = Settings(scores="probability", calibrator="none", max_models=1_000)
 

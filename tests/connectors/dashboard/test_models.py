@@ -1,9 +1,9 @@
-"""The models of a stream, `abers_connectors.dashboard.models`."""
+"""The models of a stream, `abers_connectors.dashboard.observer`."""
 
 from __future__ import annotations
 
 from abers.stream import Event, Label, Observation, Processor, Settings
-from abers_connectors.dashboard.models import (
+from abers_connectors.dashboard.observer import (
     key_id,
     key_name,
     model_monitors,

@@ -13,7 +13,7 @@ from tests.engine.monitoring.label_monitor import Labels
 from abers.monitoring import MONITORS
 from abers.pages.html import fragment
 from abers_connectors.cli import main
-from abers_connectors.dashboard.live_blocks import LiveBlocks
+from abers_connectors.dashboard.feed import LiveBlocks
 from abers_connectors.dashboard.observer import Observer
 from abers_connectors.metrics.exposition import exposition
 from abers_connectors.metrics.service_metrics import registry_of

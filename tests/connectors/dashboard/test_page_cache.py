@@ -1,4 +1,4 @@
-"""Pages of frames, `abers_connectors.dashboard.page_cache`."""
+"""Pages of frames, `abers_connectors.dashboard.live_routes`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from tests.connectors.dashboard.pages import Worked
 from tests.connectors.dashboard.test_feed import Costly
 
-from abers_connectors.dashboard.budget import SHARE
-from abers_connectors.dashboard.page_cache import PageCache
+from abers_connectors.dashboard.feed import SHARE
+from abers_connectors.dashboard.live_routes import PageCache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers_connectors.dashboard.live_document import LiveDocument
-    from abers_connectors.dashboard.models import Key
+    from abers_connectors.dashboard.observer import Key
 
 PAIRS = [(0.25, 0), (0.75, 1)]
 

@@ -14,7 +14,7 @@ from tests.connectors.kafka.works import Served
 from abers import ProtectedMultiClass
 from abers.monitoring import experts
 from abers_connectors.cli import main
-from abers_connectors.dashboard.live_blocks import LiveBlocks
+from abers_connectors.dashboard.feed import LiveBlocks
 from abers_connectors.dashboard.observer import Observer
 from abers_connectors.metrics.exposition import exposition
 from abers_connectors.metrics.service_metrics import registry_of

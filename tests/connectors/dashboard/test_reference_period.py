@@ -1,4 +1,4 @@
-"""A reference period, `abers_connectors.dashboard.reference_period`, next to the whole stream."""
+"""A reference period, `abers_connectors.dashboard.observer`, next to the whole stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.connectors.dashboard.replays import Outline, command
 
 from abers.stream import Events, Label, Observation, Processor, Settings
-from abers_connectors.dashboard.reference_period import ReferencePeriod
+from abers_connectors.dashboard.observer import ReferencePeriod
 
 if TYPE_CHECKING:
     from pathlib import Path

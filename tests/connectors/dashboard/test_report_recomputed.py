@@ -14,7 +14,7 @@ from tests.connectors.dashboard.replays import Outline, command, lines
 from tests.engine.monitoring import answers_recomputed as anew
 from tests.engine.monitoring.test_answers_recomputed import check_level, check_losses, check_view
 
-from abers.monitoring.answers import formats
+from abers.monitoring import formats
 
 if TYPE_CHECKING:
     from pathlib import Path

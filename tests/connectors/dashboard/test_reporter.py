@@ -1,4 +1,4 @@
-"""A report from before a run to after it, `abers_connectors.dashboard.reporter`, by the command."""
+"""A report from before a run to after it, `abers_connectors.dashboard.report`, by the command."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import abers
 from abers.exceptions import AbersError, ConfigError, MissingExtraError
 from abers_connectors.config.sections import HttpSection
 from abers_connectors.dashboard.server import serving
-from abers_connectors.runtime.state_size import state_bytes
+from abers_connectors.runtime.models import state_bytes
 from abers_connectors.runtime.status import Status
 
 if TYPE_CHECKING:

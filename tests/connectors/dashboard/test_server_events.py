@@ -1,4 +1,4 @@
-"""Server-sent events over a real socket, `abers_connectors.dashboard.server_events`."""
+"""Server-sent events over a real socket, `abers_connectors.dashboard.live_routes`."""
 
 from __future__ import annotations
 

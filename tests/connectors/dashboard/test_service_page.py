@@ -1,4 +1,4 @@
-"""The page of a service, `abers_connectors.dashboard.stream_pages`, over a real socket."""
+"""The page of a service, `abers_connectors.dashboard.server`, over a real socket."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from tests.connectors.kafka.reads import Read
 from tests.connectors.kafka.works import Served
 
 from abers_connectors.config.sections import HttpSection
-from abers_connectors.dashboard.server import serving
-from abers_connectors.dashboard.stream_pages import ServicePage
+from abers_connectors.dashboard.server import ServicePage, serving
 from abers_connectors.runtime.status import Status
 
 NOW = 1_700_000_100.0
@@ -76,7 +75,8 @@ def test_the_largest_models() -> None:
         status.update_evidence([task])
         page.take(task, work)
         page.refresh([task])
-        table = client.page()["parts"][":models"]
+        pages = iter(client.page, None)  # a slow reader may first get the page before
+        table = next(filter(None, (one["parts"][":models"] for one in pages)))
     assert ">cards</th><td>75.0 %</td>" in table
     assert ">&lt;loans&gt;</th><td>25.0 %</td>" in table
     assert "MiB</td>" in table

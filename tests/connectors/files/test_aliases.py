@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from abers import ParameterError
-from abers_connectors.files.aliases import FileUse, clashes, is_same, require_apart
+from abers_connectors.files import FileUse, clashes, is_same, require_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable

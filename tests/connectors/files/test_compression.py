@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from abers import MissingExtraError
 from abers_connectors.extras import extra
-from abers_connectors.files.compression import CHUNK, DamagedError, chunks, packer
+from abers_connectors.files import CHUNK, DamagedError, chunks, packer
 
 COMPRESSIONS = ["gzip", "zstd"]
 

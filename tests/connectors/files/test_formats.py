@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from abers import ParameterError
-from abers_connectors.files.formats import file_format
+from abers_connectors.files import file_format
 
 
 @pytest.mark.parametrize(

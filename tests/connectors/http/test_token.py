@@ -1,4 +1,4 @@
-"""The token of the live page, `abers_connectors.http.token`."""
+"""The token of the live page, `abers_connectors.http.credentials`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import string
 import pytest
 
 from abers.exceptions import ConfigError
-from abers_connectors.http.token import TOKEN, token_of
+from abers_connectors.http.credentials import TOKEN, token_of
 
 ALLOWED = string.ascii_letters + string.digits + "-._~+/"
 

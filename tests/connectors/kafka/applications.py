@@ -12,11 +12,11 @@ from tests.connectors.kafka.streams import written
 
 from abers_connectors.config.model import load
 from abers_connectors.kafka.assembly import snapshot_store
-from abers_connectors.kafka.reader import PartitionReader
+from abers_connectors.kafka.client import PartitionReader
+from abers_connectors.process import Watchdog
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.restore import Restorer
 from abers_connectors.runtime.transport import TopicPartition
-from abers_connectors.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import subprocess

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.connectors.kafka.brokers import PATIENCE, SCRIPT, Broker
 
-from abers_connectors.kafka.reader import PartitionReader
-from abers_connectors.runtime.watchdog import Watchdog
+from abers_connectors.kafka.client import PartitionReader
+from abers_connectors.process import Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

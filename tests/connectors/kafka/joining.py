@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
+    from abers_connectors.process import Watchdog
     from abers_connectors.runtime.transport import (
         Consumer,
         GroupMembership,
         Record,
         Transport,
     )
-    from abers_connectors.runtime.watchdog import Watchdog
 
 __all__ = ["Reading", "member", "out_of_reach", "seats", "settled", "transport", "writer"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kafka.admin import KafkaAdminClient
 
 from abers_connectors.cli.main import main
-from abers_connectors.runtime.storage import Storage
+from abers_connectors.runtime.snapshots import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

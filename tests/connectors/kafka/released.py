@@ -18,7 +18,7 @@ import numpy as np
 from tests.engine.stream.cases import stream
 
 from abers.stream import DeadLetter, Event, Events, Processor, Settings
-from abers_connectors.runtime.changelog import MAGIC, Assembler, ChangelogRecord, encode
+from abers_connectors.runtime.task import MAGIC, Assembler, ChangelogRecord, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -160,11 +160,12 @@ class RescaledApplication:
             self.stop(process)
 
     @staticmethod
-    def until(done: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-        """Wait for a condition, while a process runs."""
+    def until(done: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
+        """Wait for a condition, while a process runs, if there is one."""
         deadline = time.monotonic() + PATIENCE
         while not done():
-            assert process.poll() is None, process.communicate()[1].decode()
+            if process is not None:
+                assert process.poll() is None, process.communicate()[1].decode()
             assert time.monotonic() < deadline
             time.sleep(0.1)
 

@@ -23,7 +23,7 @@ from tests.connectors.kafka.clients import CLIENTS
 
 from abers.stream import Label, Observation, Processor
 from abers_connectors.config.model import load
-from abers_connectors.runtime.changelog import Assembler
+from abers_connectors.runtime.task import Assembler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -15,9 +15,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.connectors.kafka.brokers import PATIENCE, Message, unique
 
-from abers_connectors import exit_codes
+from abers_connectors import errors
 from abers_connectors.config.model import load
-from abers_connectors.kafka.topic_creation import create_topics
+from abers_connectors.kafka.topic_checks import create_topics
 
 if TYPE_CHECKING:
     import subprocess
@@ -167,7 +167,7 @@ def test_what_hinders_a_service(
     """)
     process = start("run", "abers.toml")
     _, logged = process.communicate(timeout=PATIENCE)
-    assert process.returncode == exit_codes.CONFIG
+    assert process.returncode == errors.CONFIG
     lines = [json.loads(line) for line in logged.splitlines()]
     assert {(line["level"], line["app"]) for line in lines} == {("critical", "abers")}
     assert [line["message"] for line in lines] == [
@@ -194,7 +194,7 @@ def test_the_last_line_is_of_the_log(
     """)
     process = start("run", "abers.toml", "--create-topics")
     _, logged = process.communicate(timeout=PATIENCE)
-    assert process.returncode == exit_codes.UNAVAILABLE
+    assert process.returncode == errors.UNAVAILABLE
     lines = [json.loads(line) for line in logged.splitlines()]
     assert {line["app"] for line in lines} == {"alone"}
     assert lines[-1]["level"] == "critical"
@@ -213,5 +213,5 @@ def test_where_outputs_go_is_there(
             time.sleep(0.01)
     process = start("run", "abers.toml")
     _, logged = process.communicate(timeout=PATIENCE)
-    assert process.returncode == exit_codes.CONFIG
+    assert process.returncode == errors.CONFIG
     assert f"there is no topic {app}-outcomes" in logged.decode()

@@ -11,7 +11,7 @@ from abers.exceptions import BrokerError, StateError
 from abers_connectors.kafka.assembly import close_or_leave
 
 if TYPE_CHECKING:
-    from abers_connectors.kafka.consumer import GroupConsumer
+    from abers_connectors.kafka.client import GroupConsumer
 
 
 class Seat:

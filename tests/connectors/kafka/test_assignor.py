@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from tests.connectors.kafka.joining import member, settled
 
-from abers_connectors.kafka import consumer
+from abers_connectors.kafka import client
 from abers_connectors.kafka.assignor import Member, assign
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.runtime.watchdog import Watchdog
+    from abers_connectors.process import Watchdog
 
 GROUPS = st.lists(st.sets(st.sampled_from("abcdef"), min_size=1), min_size=2, max_size=6)
 
@@ -94,7 +94,7 @@ def test_a_member_that_knows_only_ranges(
     observations, labels = topics("observations", 6), topics("labels", 6)
     first = member(broker, watchdog, "a", observations, labels)
     settled(first, owned=12)
-    monkeypatch.setattr(consumer, "ASSIGNORS", (RangePartitionAssignor,))
+    monkeypatch.setattr(client, "ASSIGNORS", (RangePartitionAssignor,))
     second = member(broker, watchdog, "b", observations, labels)
     found = settled(first, second, owned=12)
     assert [sorted({n for _, n in one.assigned}) for one in found] == [[0, 1, 2], [3, 4, 5]]

@@ -9,7 +9,7 @@ from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.streams import labels_of, observations, oracle
 
 from abers_connectors.kafka.assembly import snapshot_store
-from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
+from abers_connectors.kafka.topic_watch import ChangelogTrimmer
 from abers_connectors.runtime.application import Application
 
 if TYPE_CHECKING:

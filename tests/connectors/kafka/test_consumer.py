@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.kafka.reader import PartitionReader
-    from abers_connectors.runtime.watchdog import Watchdog
+    from abers_connectors.kafka.client import PartitionReader
+    from abers_connectors.process import Watchdog
 
 
 @on_each_client

@@ -19,7 +19,7 @@ from tests.connectors.kafka.chaos.results import Result, record
 from tests.connectors.kafka.chaos.workers import Supervisor, Worker
 from tests.connectors.kafka.clients import CLIENTS
 
-from abers_connectors.exit_codes import CONFIG, UNAVAILABLE
+from abers_connectors.errors import CONFIG, UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

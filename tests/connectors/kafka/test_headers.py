@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.kafka.reader import PartitionReader
+    from abers_connectors.kafka.client import PartitionReader
+    from abers_connectors.process import Watchdog
     from abers_connectors.runtime.transport import Headers
-    from abers_connectors.runtime.watchdog import Watchdog
 
 VALID: list[Headers] = [
     [],

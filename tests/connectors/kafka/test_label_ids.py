@@ -13,8 +13,8 @@ from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.clients import on_each_client, on_each_client_at_length
 from tests.connectors.kafka.routed import ORIGIN, START, Place, RoutedApplication, place
 
-from abers_connectors.exit_codes import CONFIG
-from abers_connectors.kafka.topic_creation import create_topics
+from abers_connectors.errors import CONFIG
+from abers_connectors.kafka.topic_checks import create_topics
 
 if TYPE_CHECKING:
     import subprocess
@@ -168,11 +168,13 @@ def test_kills(
     more = {"sections": sections, "max_records": 30, "leave_group_on_close": True}
     application = applied(broker, tmp_path, start, client, **more)
     traffic = Traffic(300, 3)
-    traffic.produce(application)
+    application.produce("observations", traffic.observations)
+    application.produce("labels", traffic.labels[:-10])
     for routed in (20, 150, 300):
         with application.run() as process:
             application.until(partial(routes_more, application, routed), process)
             application.kill(process)
+    application.produce("labels", traffic.labels[-10:])  # a killed service may have routed the rest
     with application.run() as process:
         application.until(lambda: application.taken() >= traffic.ends(), process)
         application.stop(process)

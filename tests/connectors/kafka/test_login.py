@@ -21,11 +21,10 @@ from tests.connectors.kafka.test_settings import certified
 from tests.connectors.keys import KEY
 
 from abers_connectors.config.sections import KafkaSection, SecuritySection
-from abers_connectors.kafka.login import CLIENT_SECRET as SECRET_NAME
-from abers_connectors.kafka.login import TOKEN
-from abers_connectors.kafka.settings import client_settings
+from abers_connectors.kafka.connection import CLIENT_SECRET as SECRET_NAME
+from abers_connectors.kafka.connection import TOKEN, client_settings
+from abers_connectors.process import Watchdog
 from abers_connectors.runtime.transport import TRANSPORTS, open_transport
-from abers_connectors.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import subprocess

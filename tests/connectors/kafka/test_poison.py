@@ -140,10 +140,10 @@ def test_a_record_that_always_raises_is_a_dead_letter(
 ) -> None:
     """It is found in a few attempts, wherever it raises, and its traceback is in the log once."""
     fault.bad = {"o77"}
-    with caplog.at_level(logging.ERROR, "abers_connectors.runtime.poison"):
+    with caplog.at_level(logging.ERROR, "abers_connectors.runtime.batches"):
         assert run(served) <= MOST
     require_only(served, {"o77"})
-    (said,) = [one for one in caplog.records if one.name == "abers_connectors.runtime.poison"]
+    (said,) = [one for one in caplog.records if one.name == "abers_connectors.runtime.batches"]
     assert said.exc_info is not None
     assert "abers failed twice on this record alone" in said.getMessage()
     assert said.topic == served.topics["observations"]  # type: ignore[attr-defined] # from `extra`
@@ -184,7 +184,7 @@ def test_what_only_records_together_raise_passes(
     fault.bad, fault.together = {f"o{number}" for number in range(60, 100)}, 3
     run(served)
     require_only(served, set())
-    assert "no record alone raised twice what a batch raised" in caplog.text
+    assert "no single record repeats the error of its batch" in caplog.text
 
 
 @pytest.mark.parametrize("error", [OSError, MemoryError, ImportError, BrokerError, StateError])

@@ -16,8 +16,8 @@ from tests.connectors.kafka.test_settings import ENVIRON, secured  # noqa: F401 
 
 from abers.exceptions import ConfigError, StateError
 from abers.stream import Settings
+from abers_connectors.kafka.connection import client_settings
 from abers_connectors.kafka.predecessor import WatchedGroup, require_not_taken_over
-from abers_connectors.kafka.settings import client_settings
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.take_over import PredecessorView
 from abers_connectors.runtime.transport import TopicPartition

@@ -8,7 +8,7 @@ from kafka import KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
 from tests.connectors.kafka.brokers import Message
 
-from abers_connectors.kafka.reader import PartitionReader
+from abers_connectors.kafka.client import PartitionReader
 from abers_connectors.runtime.transport import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.runtime.watchdog import Watchdog
+    from abers_connectors.process import Watchdog
 
 
 def test_bounds_count_open_transactions(
@@ -96,8 +96,8 @@ def test_a_partition_that_was_added(
 
 
 NOBODY = """
-from abers_connectors.kafka.reader import PartitionReader
-from abers_connectors.runtime.watchdog import Watchdog
+from abers_connectors.kafka.client import PartitionReader
+from abers_connectors.process import Watchdog
 
 settings = {"bootstrap_servers": ["127.0.0.1:1"], "bootstrap_timeout_ms": 500}
 PartitionReader("group", settings=settings, watchdog=Watchdog(60))

@@ -15,7 +15,7 @@ from abers_connectors.config.sections import (
     SecuritySection,
     TelemetrySection,
 )
-from abers_connectors.kafka.requirements import missing_requirements
+from abers_connectors.preflight import missing_requirements
 
 KAFKA = KafkaSection(
     client="kafka-python", bootstrap_servers=("a:1",), observations="i", predictions="o"
@@ -29,11 +29,18 @@ def test_nothing_is_lacking() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "group"), [("kafka", "kafka"), ("snappy", "kafka"), ("uvicorn", "http")]
+    ("module", "feature", "group"),
+    [
+        ("kafka", "a section [kafka]", "kafka"),
+        ("snappy", "a section [kafka]", "kafka"),
+        ("uvicorn", "the HTTP server", "http"),
+    ],
 )
-def test_what_is_lacking(module: str, group: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each missing library is named with the command that installs it."""
-    line = f"{group}: a section [{group}] needs {module}, which is not installed; "
+def test_what_is_lacking(
+    module: str, feature: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each missing library is named with what needs it and the command that installs it."""
+    line = f"{group}: {feature} needs {module}, which is not installed; "
     line += f"run: pip install 'abers[{group}]'"
     monkeypatch.setitem(sys.modules, module, None)
     assert list(missing_requirements(Config(kafka=KAFKA))) == [line]

@@ -17,11 +17,11 @@ from tests.connectors.kafka.clients import on_each_client
 from tests.connectors.kafka.rescaling import RescaledApplication, Stream, stream
 
 from abers.exceptions import BrokerError
-from abers_connectors.exit_codes import CONFIG, USAGE
+from abers_connectors.errors import CONFIG, USAGE
 from abers_connectors.kafka.assembly import open_worker
 from abers_connectors.kafka.generations import generation_in_use, require_generation
+from abers_connectors.process import Supervisor
 from abers_connectors.runtime.status import ROUTER, TASKS
-from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +152,11 @@ def test_a_lost_topic_of_routers(
     rescale(invoke, application, 2)
     application.serve(second)
     with broker.admin() as admin:
-        admin.delete_topics([application.topic("routed")])
+        routed, group = application.topic("routed"), application.name
+        admin.delete_topics([routed])
+        application.until(  # the coordinator forgets them a little later
+            lambda: routed not in {one.topic for one in admin.list_group_offsets([group])[group]}
+        )
     for words in (["state", "list"], ["state", "rescale", "--partitions", "3"], ["run"]):
         ran = invoke(*words, application.written())
         assert ran.code == CONFIG
@@ -202,6 +206,20 @@ def test_refusals(broker: Broker, tmp_path: Path, start: Start, invoke: Invoke) 
     )
     application.serve(Stream([], []), "--stage", "tasks")
     rescale(invoke, application, 3)
+
+
+def test_other_settings_where_snapshots_have_it_all(
+    broker: Broker, tmp_path: Path, start: Start, invoke: Invoke
+) -> None:
+    """Settings other than those of the state are refused, also if no state has to be loaded."""
+    application = RescaledApplication(broker, tmp_path, start)
+    first, _ = stream(100, (3, 2)).cut(5)
+    application.serve(first)
+    rescale(invoke, application, 2)  # whose snapshots stand where their changelogs begin
+    application.sections["calibrator"] = {"window": 77}
+    ran = invoke("state", "rescale", application.written(), "--partitions", "3")
+    assert ran.code == CONFIG, ran.out
+    assert "window was None and is 77" in in_a_line(ran.err)
 
 
 def test_a_model_of_several_states(

@@ -10,14 +10,17 @@ from tests.connectors.keys import KEY, OTHER
 
 from abers.exceptions import StateError
 from abers.stream import Label, Observation, Processor, Settings
-from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
-from abers_connectors.runtime.application import Application
-from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, initial_state_scope
-from abers_connectors.runtime.initial_state import InitialState
-from abers_connectors.runtime.restore import Restorer
+from abers_connectors.kafka.topic_watch import ChangelogTrimmer
+from abers_connectors.runtime.application import (
+    NO_OFFSET,
+    Application,
+    Checkpoint,
+    initial_state_scope,
+)
+from abers_connectors.runtime.restore import InitialState, Restorer
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.transport import OffsetRange
-from abers_connectors.state_key import read_key
+from abers_connectors.secret import read_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

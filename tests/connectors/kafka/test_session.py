@@ -8,7 +8,7 @@ from tests.connectors.kafka.brokers import unique
 from tests.connectors.kafka.clients import CLIENTS, CONSUMER
 
 from abers_connectors.config.sections import KafkaSection
-from abers_connectors.kafka.session import session_timeout
+from abers_connectors.kafka.connection import session_timeout
 
 if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker

@@ -27,15 +27,17 @@ from abers_connectors.config.sections import (
     SecuritySection,
     StateSection,
 )
-from abers_connectors.kafka.connection import connection_errors
-from abers_connectors.kafka.login import PASSWORD
-from abers_connectors.kafka.reader import PartitionReader
-from abers_connectors.kafka.session import session_timeout
-from abers_connectors.kafka.settings import KEY_PASSWORD, client_settings
-from abers_connectors.kafka.topic_checks import check
-from abers_connectors.kafka.topic_creation import create_topics
+from abers_connectors.kafka.client import PartitionReader
+from abers_connectors.kafka.connection import (
+    KEY_PASSWORD,
+    PASSWORD,
+    client_settings,
+    connection_errors,
+    session_timeout,
+)
+from abers_connectors.kafka.topic_checks import check, create_topics
+from abers_connectors.process import Watchdog
 from abers_connectors.runtime.transport import TopicPartition, open_transport
-from abers_connectors.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import subprocess

@@ -16,7 +16,7 @@ from tests.connectors.kafka.applications import Served
 from tests.connectors.kafka.brokers import PATIENCE, Message
 from tests.connectors.kafka.clients import CLIENTS, on_each_client
 
-from abers_connectors.exit_codes import UNAVAILABLE
+from abers_connectors.errors import UNAVAILABLE
 
 if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker

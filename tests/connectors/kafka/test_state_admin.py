@@ -14,7 +14,7 @@ from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.brokers import PATIENCE, Message
 from tests.connectors.kafka.streams import labels_of, observations, oracle
 
-from abers_connectors.runtime.checkpoint import RecordCounts
+from abers_connectors.runtime.application import RecordCounts
 from abers_connectors.runtime.snapshots import SnapshotStore
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tests.connectors.kafka.clients import CLIENTS, on_each_client
 from tests.connectors.kafka.streams import labels_of, observations, oracle
 from tests.connectors.processes import until
 
-from abers_connectors.exit_codes import CONFIG, USAGE
+from abers_connectors.errors import CONFIG, USAGE
 
 if TYPE_CHECKING:
     import subprocess

@@ -14,8 +14,7 @@ from abers.exceptions import ConfigError
 from abers.stream import Settings
 from abers_connectors.config.model import Config
 from abers_connectors.config.sections import KafkaSection, LabelFieldsSection
-from abers_connectors.kafka.topic_checks import check, require_durable
-from abers_connectors.kafka.topic_creation import create_topics
+from abers_connectors.kafka.topic_checks import check, create_topics, require_durable
 
 if TYPE_CHECKING:
     import subprocess

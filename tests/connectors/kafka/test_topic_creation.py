@@ -12,7 +12,7 @@ from tests.connectors.kafka.brokers import PATIENCE, unique
 from abers.exceptions import ConfigError, StateError
 from abers_connectors.config.model import Config
 from abers_connectors.config.sections import KafkaSection
-from abers_connectors.kafka.topic_creation import create_topics_if
+from abers_connectors.kafka.topic_checks import create_topics_if
 
 if TYPE_CHECKING:
     import subprocess

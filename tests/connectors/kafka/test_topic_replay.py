@@ -18,21 +18,19 @@ from tests.connectors.keys import KEY
 
 from abers.stream import Processor
 from abers_connectors.config.model import load
-from abers_connectors.kafka.reader import PartitionReader
+from abers_connectors.kafka.client import PartitionReader
 from abers_connectors.kafka.topic_history import TopicHistory
-from abers_connectors.replay.pace import Pace
-from abers_connectors.runtime.application import Application
-from abers_connectors.runtime.changelog import encode
-from abers_connectors.runtime.checkpoint import Checkpoint, RecordCounts
+from abers_connectors.process import Watchdog
+from abers_connectors.replay.run import Pace
+from abers_connectors.runtime.application import Application, Checkpoint, RecordCounts
+from abers_connectors.runtime.batches import MergedRecords
 from abers_connectors.runtime.deserializer import Deserializer
-from abers_connectors.runtime.initial_state import InitialState
 from abers_connectors.runtime.reprocessor import InputReprocessor
+from abers_connectors.runtime.restore import InitialState
 from abers_connectors.runtime.serializer import Serializer
 from abers_connectors.runtime.snapshots import SnapshotStore
-from abers_connectors.runtime.task import StreamTask
-from abers_connectors.runtime.timestamp_merge import MergedRecords
-from abers_connectors.runtime.watchdog import Watchdog
-from abers_connectors.state_key import read_key
+from abers_connectors.runtime.task import StreamTask, encode
+from abers_connectors.secret import read_key
 
 if TYPE_CHECKING:
     import subprocess

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream import Processor
 from abers_connectors.config.model import load
-from abers_connectors.runtime.checkpoint import Checkpoint
+from abers_connectors.runtime.application import Checkpoint
+from abers_connectors.runtime.batches import MergedRecords
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.serializer import Serializer
 from abers_connectors.runtime.task import BatchResult, StreamTask
-from abers_connectors.runtime.timestamp_merge import MergedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

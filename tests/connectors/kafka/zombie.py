@@ -15,8 +15,8 @@ from tests.connectors.kafka.brokers import PATIENCE, Broker
 from tests.connectors.kafka.joining import Reading, member, writer
 
 from abers.exceptions import BrokerError
+from abers_connectors.process import Watchdog
 from abers_connectors.runtime.transport import TopicPartition
-from abers_connectors.runtime.watchdog import Watchdog
 
 __all__ = ["started"]
 

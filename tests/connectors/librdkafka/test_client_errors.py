@@ -4,8 +4,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.librdkafka import client_errors
-from abers_connectors.librdkafka.client_errors import translated_errors
+from abers_connectors.librdkafka import connection
+from abers_connectors.librdkafka.connection import translated_errors
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from abers_connectors.librdkafka.client_errors import translated_errors
         (
             KafkaError(KafkaError._FATAL, "Static consumer fenced by other consumer"),  # noqa: SLF001
             BrokerError,
-            r"no two processes may have the same kafka\.group_instance_id",
+            "joined its group again when the coordinator had failed",
         ),
         (
             KafkaError(KafkaError.INVALID_PRODUCER_EPOCH),
@@ -40,6 +40,6 @@ def test_errors_become_those_of_abers(
 
 def test_the_names_of_errors_are_the_clients() -> None:
     """Each error that the code names exists under this name."""
-    names = client_errors.TRANSIENT | client_errors._FENCED_PRODUCER | client_errors._FORBIDDEN  # noqa: SLF001
+    names = connection.TRANSIENT | connection._FENCED_PRODUCER | connection._FORBIDDEN  # noqa: SLF001
     for name in names:
         assert KafkaError(getattr(KafkaError, name)).name() == name

@@ -10,7 +10,7 @@ from tests.connectors.kafka.clients import CONSUMER
 from tests.connectors.kafka.joining import Reading, member, settled
 
 from abers_connectors.librdkafka import consumer
-from abers_connectors.librdkafka.assignment import Assignment
+from abers_connectors.librdkafka.consumer import Assignment
 from abers_connectors.runtime.transport import FetchPosition, TopicPartition, sizes_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.runtime.watchdog import Watchdog
+    from abers_connectors.process import Watchdog
 
 
 @pytest.mark.parametrize("most", [consumer._MAX_HELD, 0])  # noqa: SLF001 - the limit

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.runtime.watchdog import Watchdog
+    from abers_connectors.process import Watchdog
 
 FETCHED = 30_000  # records, more than the client keeps in its queue
 SIZE = 1 << 20  # bytes of a snapshot

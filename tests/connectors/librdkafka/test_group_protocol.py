@@ -18,8 +18,8 @@ from tests.connectors.kafka.clients import CLIENTS, CONSUMER
 from tests.connectors.kafka.joining import member, settled, transport, writer
 
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.exit_codes import UNAVAILABLE
-from abers_connectors.librdkafka.assignment import member_epoch
+from abers_connectors.errors import UNAVAILABLE
+from abers_connectors.librdkafka.consumer import member_epoch
 from abers_connectors.runtime.transport import TRANSPORTS, TopicPartition, TransactionError
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.kafka.reader import PartitionReader
+    from abers_connectors.kafka.client import PartitionReader
+    from abers_connectors.process import Watchdog
     from abers_connectors.runtime.transport import GroupMembership
-    from abers_connectors.runtime.watchdog import Watchdog
 
 
 def numbers(found: GroupMembership, topic: str) -> list[int]:

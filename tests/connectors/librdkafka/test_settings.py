@@ -8,8 +8,8 @@ from tests.connectors.kafka.test_settings import ENVIRON, KEY_SECRET, SECRET, Se
 
 from abers.exceptions import ConfigError
 from abers_connectors.config.sections import KafkaSection, SecuritySection
-from abers_connectors.kafka.settings import client_settings as kafka_python_settings
-from abers_connectors.librdkafka.settings import client_settings
+from abers_connectors.kafka.connection import client_settings as kafka_python_settings
+from abers_connectors.librdkafka.connection import client_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from abers_connectors.librdkafka.statistics import ConnectionWatch, Heartbeat
+from abers_connectors.librdkafka.connection import ConnectionWatch, Heartbeat
 
 if TYPE_CHECKING:
     import pytest

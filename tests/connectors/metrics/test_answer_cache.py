@@ -9,9 +9,7 @@ from tests.connectors.kafka.reads import Read
 from tests.connectors.kafka.works import Served
 
 from abers.monitoring import answer_numbers
-from abers_connectors.metrics.answer_cache import AnswerCache
-from abers_connectors.metrics.labels import LabelCache
-from abers_connectors.metrics.service_metrics import registry_of
+from abers_connectors.metrics.service_metrics import AnswerCache, LabelCache, registry_of
 from abers_connectors.runtime.status import Status
 
 if TYPE_CHECKING:

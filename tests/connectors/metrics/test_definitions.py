@@ -1,9 +1,8 @@
-"""The table of metrics, `abers_connectors.metrics.definitions`."""
+"""The table of metrics, `abers_connectors.metrics.service_metrics`."""
 
 from __future__ import annotations
 
-from abers_connectors.metrics.definitions import METRICS
-from abers_connectors.metrics.service_metrics import registry_of
+from abers_connectors.metrics.service_metrics import METRICS, registry_of
 from abers_connectors.runtime.status import Status
 
 

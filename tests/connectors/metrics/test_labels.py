@@ -1,8 +1,8 @@
-"""Labels of samples, `abers_connectors.metrics.labels`."""
+"""Labels of samples, `abers_connectors.metrics.service_metrics`."""
 
 from __future__ import annotations
 
-from abers_connectors.metrics.labels import LabelCache
+from abers_connectors.metrics.service_metrics import LabelCache
 
 
 def test_common_labels() -> None:

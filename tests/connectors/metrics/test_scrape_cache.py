@@ -1,4 +1,4 @@
-"""One text for many scrapes, `abers_connectors.metrics.scrape_cache`."""
+"""One text for many scrapes, `abers_connectors.metrics.exposition`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from abers_connectors.http.shared_work import SharedWork
-from abers_connectors.metrics.scrape_cache import ScrapeCache
+from abers_connectors.http.middleware import SharedWork
+from abers_connectors.metrics.exposition import ScrapeCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,10 +20,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from abers import ParameterError, RecordError, VennAbers
-from abers_connectors.replay.assumptions import columns_found
-from abers_connectors.replay.defaults import job_of_input
-from abers_connectors.replay.found_columns import columns_of
-from abers_connectors.replay.options import ReplayOptions
+from abers_connectors.replay.options import ReplayOptions, columns_of
+from abers_connectors.replay.plan import columns_found, job_of_input
 
 if TYPE_CHECKING:
     from abers_connectors.replay.job import Job
@@ -512,5 +510,5 @@ def test_a_label_before_its_observation(tmp_path: Path, monkeypatch: pytest.Monk
     """A label that is known before its observation is a bad record, which says so."""
     monkeypatch.chdir(tmp_path)
     Path("in.csv").write_text("time,label_time,score,label\n5,5,0.5,1\n6,4,0.5,0\n")
-    with pytest.raises(RecordError, match="line 3: the label's time 4 is before that of its obs"):
+    with pytest.raises(RecordError, match="line 3: label_time, the label's time, is 0"):
         predictions(job_of_input(ReplayOptions("in.csv", output="out.jsonl")))

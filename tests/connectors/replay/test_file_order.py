@@ -192,7 +192,7 @@ def test_a_file_that_is_too_large_is_refused(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file beyond what is sorted in memory is refused with a command, before any output."""
-    monkeypatch.setattr("abers_connectors.replay.inputs.Bounds", lambda *_: Bounds(1000, 10_000))
+    monkeypatch.setattr("abers_connectors.replay.job.Bounds", lambda *_: Bounds(1000, 10_000))
     ran = invoke("replay", write("s.csv", history()[::-1]), "--delay", "5", "-o", "o.jsonl")
     assert ran.code == 1
     assert "sort it first: cat s.csv | (IFS= read -r head;" in ran.err

@@ -9,7 +9,7 @@ import pytest
 
 from abers.stream import Label, Observation
 from abers_connectors.config.model import load
-from abers_connectors.replay.inputs import open_inputs
+from abers_connectors.replay.job import open_inputs
 
 if TYPE_CHECKING:
     from abers.stream import Event

@@ -12,7 +12,7 @@ from tests.engine.stream.cases import rowless
 from tests.engine.stream.test_model_streams import KINDS, settings, streams
 
 from abers.stream import Events, Outputs, Processor
-from abers_connectors.replay.merged_outputs import ShardOutputs, merged_outputs
+from abers_connectors.replay.workers import ShardOutputs, merged_outputs
 
 
 def listed(outputs: Outputs) -> list[Any]:

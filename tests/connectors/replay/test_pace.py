@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from abers import ParameterError
 from abers.stream import Events, Observation
-from abers_connectors.replay.pace import Pace, parse_speed
+from abers_connectors.replay.run import Pace, parse_speed
 
 DAY = 86_400_000
 

@@ -15,9 +15,9 @@ from tests.connectors.replay.test_run import Records, sinks
 from abers import RecordError
 from abers.exceptions import DeadLettersError, WorkerError
 from abers.stream import Label, Observation, Processor, Settings
-from abers_connectors.replay.parallel_run import ParallelRun
 from abers_connectors.replay.run import BaseRun, DeadLetterLimit, Run
 from abers_connectors.replay.summary import summarize_run
+from abers_connectors.replay.workers import ParallelRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ import pytest
 
 from abers import ParameterError
 from abers.exceptions import ConfigError
-from abers_connectors.config.value_types import Lateness
+from abers_connectors.config.values import Lateness
 from abers_connectors.replay.options import ReplayOptions
 from abers_connectors.replay.plan import ReplayPlan, plan_replay
 

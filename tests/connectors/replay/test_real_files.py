@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pyarrow.parquet
 import pytest
 
-from abers import ParameterError
-from abers_connectors.replay.found_columns import columns_of
-from abers_connectors.replay.options import ReplayOptions
+from abers import ParameterError, RecordError
+from abers_connectors.replay.options import ReplayOptions, columns_of
 from abers_connectors.replay.plan import plan_replay
 from abers_connectors.replay.summary import summarize_run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.connectors.conftest import Ran
 
@@ -268,6 +269,86 @@ def test_mistakes_with_rows_of_labels(content: str, given: dict[str, Any], messa
     Path("s.csv").write_text(content)
     with pytest.raises(ParameterError, match=message):
         plan_replay(ReplayOptions("s.csv", **given))
+
+
+def _csv(id_: str, time: int, score: object = "", label: object = "") -> str:
+    return f"{id_},{time},{score},{label}\n"
+
+
+def _json(id_: str, time: int, **more: object) -> str:
+    return f"{msgspec.json.encode({'id': id_, 'time': time, **more}).decode()}\n"
+
+
+LOGS: dict[str, tuple[str, Callable[..., str]]] = {
+    "log.csv": ("id,time,score,label\n", _csv),
+    "log.jsonl": ("", _json),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_row_with_both_where_labels_have_rows(name: str) -> None:
+    """After rows of either kind, one with a score and a label is bad, since its label is lost."""
+    head, row = LOGS[name]
+    of_scores = [row(f"{n}", n, score=0.5) for n in range(150)]
+    of_labels = [row(f"{n}", n, label=1) for n in range(150)]
+    log = [row for pair in zip(of_scores, of_labels, strict=True) for row in pair]
+    Path(name).write_text(head + "".join([*log, row("both", 400, score=0.5, label=1)]))
+    place = f"{name} line {len(log) + bool(head) + 1}"
+    with pytest.raises(RecordError, match=f"{place}: .* labels have records of their own here;"):
+        replayed(name)
+
+
+@pytest.mark.parametrize("late", [150, 300])
+@pytest.mark.parametrize("name", LOGS)
+def test_labels_that_begin_after_many_rows(name: str, late: int) -> None:
+    """However many observations come before the first label, labels have rows of their own."""
+    head, row = LOGS[name]
+    at = [(n, row(f"{n}", n, score=0.5)) for n in range(300)]
+    at += [(n + late, row(f"{n}", n + late, label=n % 2)) for n in range(300)]
+    Path(name).write_text(head + "".join(text for _, text in sorted(at, key=lambda one: one[0])))
+    found = replayed(name)
+    assert [one["n_labels"] for one in found] == [max(0, n - late) for n in range(300)]
+
+
+def test_fields_that_begin_after_many_records() -> None:
+    """A field of JSON is found where the first records lack it."""
+    rows = [{"score": 0.5} | ({"label": n % 2} if n >= 120 else {}) for n in range(200)]
+    Path("s.jsonl").write_text("".join(msgspec.json.encode(one).decode() + "\n" for one in rows))
+    assert len(replayed("s.jsonl")) == 200
+    with pytest.raises(ParameterError, match=r"no column y; .* the columns score, label"):
+        replayed("s.jsonl", columns={"label": "y"})
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.parquet"])
+def test_words_for_no_value_in_a_log(name: str) -> None:
+    """NaN is no score of a label, and neither NaN nor NA is a label of an observation."""
+    ids, times = [*"aabb"], [1, 2, 3, 4]
+    if name == "s.csv":
+        rows = "a,1,.8,NA\na,2,,1\nb,3,.6,n/a\nb,4,,0\n"
+        Path(name).write_text(f"id,time,score,label\n{rows}")
+    else:
+        columns = {"score": [0.8, math.nan, 0.6, math.nan], "label": [math.nan, 1.0, math.nan, 0.0]}
+        pyarrow.parquet.write_table(pyarrow.table({"id": ids, "time": times} | columns), name)
+    assert [(one["id"], one["n_labels"]) for one in replayed(name)] == [("a", 0), ("b", 1)]
+
+
+ROWS = (".8,1", ",1", ".3,0")
+
+
+def test_one_empty_score() -> None:
+    """A row without a score, in a file whose other rows have a score and a label, is bad itself."""
+    for first in ("", "id,"):
+        rows = [f"{'abc'[at] + ',' if first else ''}{at},{one}\n" for at, one in enumerate(ROWS)]
+        Path("s.csv").write_text(f"{first}time,score,label\n{''.join(rows)}")
+        with pytest.raises(RecordError, match=r's\.csv line 3: the record has no "score"'):
+            replayed("s.csv")
+
+
+def test_an_empty_column_of_scores() -> None:
+    """Rows without ids are no labels of others: the column of scores is what is missing."""
+    Path("s.csv").write_text("time,score,label\n1,,1\n2,,0\n")
+    with pytest.raises(RecordError, match=r's\.csv line 2: the record has no "score"'):
+        replayed("s.csv")
 
 
 TWO_MODELS = (

@@ -14,10 +14,10 @@ from tests.connectors.sources.memory import MemorySource
 from abers import RecordError
 from abers.exceptions import DeadLettersError
 from abers.stream import Events, Label, Observation, Prediction, Processor, Settings
-from abers.stream.dead_letter_record import DeadLetterRecord
+from abers.stream.outputs import DeadLetterRecord
 from abers_connectors.replay.run import DeadLetterLimit, Run
 from abers_connectors.replay.state_file import StateFile
-from abers_connectors.sinks.memory import MemorySink
+from abers_connectors.sinks.base import MemorySink
 from abers_connectors.sources.base import BadRecord, Batch, Origin
 
 if TYPE_CHECKING:

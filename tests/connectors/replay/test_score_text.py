@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from abers_connectors.replay.score_text import number
+from abers_connectors.terminal import number
 
 
 @pytest.mark.parametrize(

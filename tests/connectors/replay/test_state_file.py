@@ -15,7 +15,7 @@ from tests.connectors.keys import KEY, OTHER
 from abers import StateError
 from abers.stream import Label, Observation, Processor, Settings
 from abers_connectors.replay.state_file import StateFile
-from abers_connectors.state_key import read_key
+from abers_connectors.secret import read_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from tests.connectors.sources.memory import Labelled, MemorySource
 from abers.stream import Label, Observation, Processor, Settings
 from abers_connectors.replay.run import Run
 from abers_connectors.replay.summary import Summary, summarize_run
-from abers_connectors.sinks.memory import MemorySink
+from abers_connectors.sinks.base import MemorySink
 from abers_connectors.sources.delayed_labels import DelayedLabels
 
 if TYPE_CHECKING:

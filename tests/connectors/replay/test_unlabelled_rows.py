@@ -251,3 +251,14 @@ def test_the_sample_of_a_check_says_so(invoke: Invoke) -> None:
     assert (first[:9], second[:9]) == ("  line 2 ", "  line 3 ")
     assert first.endswith(" 0")
     assert len(second) < len(first)
+
+
+@pytest.mark.parametrize("known", [0, 50])
+def test_rows_without_labels_are_no_loss_of_predictions(invoke: Invoke, known: int) -> None:
+    """A file in which nearly no row has a label gets one sentence, and no advice on timeouts."""
+    ran = invoke("replay", write("s.csv", history(known, 1_200)), "--json")
+    assert ran.code == 0, ran.err
+    summary = json.loads(ran.out)
+    assert len(summary["notes"]) == 1
+    assert "label" in summary["notes"][0]
+    assert summary["losses"] == []

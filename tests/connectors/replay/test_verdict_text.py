@@ -6,8 +6,7 @@ import msgspec
 from tests.engine.stream.test_verdicts import monitor_of, settings, stream
 
 from abers.stream import Processor
-from abers_connectors.replay.summary import summarize
-from abers_connectors.replay.verdict_text import loss_record, verdict_record
+from abers_connectors.replay.summary import loss_record, summarize, verdict_record
 
 
 def test_records_have_the_numbers_of_the_sentences() -> None:

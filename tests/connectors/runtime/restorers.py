@@ -8,8 +8,8 @@ from tests.connectors.kafka.reads import Read
 
 from abers.stream import Settings
 from abers_connectors.runtime.application import Application
-from abers_connectors.runtime.changelog import ChangelogRecord, encode
 from abers_connectors.runtime.restore import Restorer
+from abers_connectors.runtime.task import ChangelogRecord, encode
 from abers_connectors.runtime.transport import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:

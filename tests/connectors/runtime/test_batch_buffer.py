@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.connectors.runtime.test_timestamp_merge import Written
 
-from abers_connectors.runtime.batch_buffer import BatchBuffer, BatchLimits
+from abers_connectors.runtime.batches import BatchBuffer, BatchLimits
 from abers_connectors.runtime.transport import FetchPosition, TopicPartition
 
 if TYPE_CHECKING:

@@ -19,10 +19,9 @@ from abers import ParameterError, StateError
 from abers.serialization import seal
 from abers.stream import Events, JournalEntry, Observation, Processor
 from abers.stream.join import LATER_COUNTERS
-from abers_connectors.runtime import changelog
-from abers_connectors.runtime.changelog import MAGIC, Assembler, ChangelogRecord, encode
-from abers_connectors.runtime.checkpoint import Checkpoint
-from abers_connectors.runtime.task import StreamTask
+from abers_connectors.runtime import task as changelog
+from abers_connectors.runtime.application import Checkpoint
+from abers_connectors.runtime.task import MAGIC, Assembler, ChangelogRecord, StreamTask, encode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""The counts of records in a checkpoint, `abers_connectors.runtime.checkpoint`."""
+"""The counts of records in a checkpoint, `abers_connectors.runtime.application`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from tests.connectors.kafka.works import Served
 from tests.connectors.runtime.test_status import observed, settled
 
 from abers.stream import Processor, accounts
-from abers_connectors.runtime.changelog import Assembler, encode
-from abers_connectors.runtime.checkpoint import Checkpoint, RecordCounts
-from abers_connectors.runtime.task import StreamTask
+from abers_connectors.runtime.application import Checkpoint, RecordCounts
+from abers_connectors.runtime.task import Assembler, StreamTask, encode
 
 KINDS: dict[str, Any] = {
     "a": lambda n: (observed(f"o{n}", 1_000 + n), 0),

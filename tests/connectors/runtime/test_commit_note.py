@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers_connectors.runtime.commit_note import CommitNote
+from abers_connectors.runtime.application import CommitNote
 
 NUMBERS = st.none() | st.integers(-(2**63), 2**63)
 

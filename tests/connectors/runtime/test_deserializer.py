@@ -17,7 +17,7 @@ from tests.connectors.schemas import registries
 from abers.exceptions import BrokerError, StateError
 from abers.stream import Label, Observation
 from abers_connectors.config.model import load
-from abers_connectors.mapping.json_columns import JsonColumns
+from abers_connectors.mapping import JsonColumns
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.transport import BadHeaders
 
@@ -72,6 +72,18 @@ def test_a_bad_record_costs_only_itself(value: bytes, reason: str, detail: str) 
     ((row, why, sentence),) = found.dead
     assert (row, why) == (1, reason)
     assert detail in sentence
+
+
+def test_a_record_with_a_score_and_a_label() -> None:
+    """It is an observation if labels have a topic of their own, and refused if they have not."""
+    both = Read(written(id="a", time=5, score=0.5, label=1))
+    assert not decoded(both).dead
+    alone = load(flags={k: v for k, v in TOPICS.items() if k != "kafka.labels"}, environ={})
+    found = Deserializer(alone, partitions=1).decode([both, Read(GOOD)], [0, 0])
+    ((row, why, sentence),) = found.dead
+    assert (row, why) == (0, "bad-label")
+    assert "labels have records of their own here" in sentence
+    assert list(found.rows) == [1]
 
 
 def test_a_record_may_be_as_large_as_allowed() -> None:

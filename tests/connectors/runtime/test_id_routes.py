@@ -11,9 +11,7 @@ from tests.connectors.kafka.reads import TOPICS, Read
 from abers.exceptions import StateError
 from abers_connectors.config.model import load
 from abers_connectors.runtime.application import Application
-from abers_connectors.runtime.id_routes import IdRouting
-from abers_connectors.runtime.label_keys import LabelKeys
-from abers_connectors.runtime.label_recovery import LabelRecovery, LabelSnapshots
+from abers_connectors.runtime.id_routes import IdRouting, LabelKeys, LabelRecovery, LabelSnapshots
 from abers_connectors.runtime.label_routes import RoutingLimits
 from abers_connectors.runtime.model_routes import UNREAD
 from abers_connectors.runtime.slots import partition_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.connectors.kafka.reads import Read
 from tests.connectors.kafka.works import Served
 
-from abers_connectors.runtime.join_check import JoinCheck
+from abers_connectors.runtime.maintenance import JoinCheck
 
 SECOND = 1000
 

@@ -11,14 +11,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from abers.exceptions import StateError
 from abers.stream import Settings
-from abers_connectors.runtime.label_headers import model_of, refusal_of
+from abers_connectors.runtime.batches import LABELS, OBSERVATIONS
+from abers_connectors.runtime.deserializer import model_of, refusal_of
 from abers_connectors.runtime.label_routes import (
+    LabelColumns,
     LabelRouting,
     RoutedLabels,
     RoutingLimits,
     RoutingPosition,
 )
-from abers_connectors.runtime.timestamp_merge import LABELS, OBSERVATIONS
 
 pytestmark = pytest.mark.native
 
@@ -48,11 +49,11 @@ class Read(NamedTuple):
         return LABELS if self.model is None else OBSERVATIONS
 
 
-def columns(reads: list[Read]) -> tuple[Any, ...]:
-    """Return the arguments of `LabelRouting.route`."""
+def columns(reads: list[Read]) -> LabelColumns:
+    """Return what `LabelRouting.route` takes."""
     times = np.array([one.time for one in reads], np.int64)
     ids, models = [one.id for one in reads], [one.model for one in reads]
-    return reads, [one.which for one in reads], ids, models, times
+    return LabelColumns(reads, [one.which for one in reads], ids, models, times)
 
 
 def shown(routed: RoutedLabels) -> list[tuple[int, int, str | None]]:
@@ -69,14 +70,14 @@ def shown(routed: RoutedLabels) -> list[tuple[int, int, str | None]]:
 
 def route(routing: LabelRouting, *reads: Read) -> list[tuple[int, int, str | None]]:
     """Route records together, and return what is written."""
-    return shown(routing.route(*columns([*reads])))
+    return shown(routing.route(columns([*reads])))
 
 
 def test_a_label_goes_to_the_model_of_its_observation() -> None:
     """A label is written with the model of its observation in a header."""
     routing = LabelRouting(LIMITS)
     observation, label = Read(0, "a", 10, "fraud"), Read(0, "a", 20)
-    routed = routing.route(*columns([observation, label]))
+    routed = routing.route(columns([observation, label]))
     assert (routed.records, routed.rows) == ([observation, label], [0, 1])
     assert (routed.inputs, routed.models) == ([0, 1], ["fraud", "fraud"])
     assert routed.headers == [None, ("abers.model", b"fraud")]
@@ -88,7 +89,7 @@ def test_an_early_label_goes_out_after_its_observation() -> None:
     label = Read(5, "a", 20)
     assert route(routing, label) == []
     assert (routing.waiting, routing.first_waiting) == (1, 5)
-    routed = routing.route(*columns([Read(0, "b", 1, "m"), Read(1, "a", 2, "n"), Read(6, "b", 3)]))
+    routed = routing.route(columns([Read(0, "b", 1, "m"), Read(1, "a", 2, "n"), Read(6, "b", 3)]))
     assert shown(routed) == [(0, 0, "m"), (0, 1, "n"), (1, 5, "n"), (1, 6, "m")]
     assert routed.rows == [0, 1, 1, 2]
     late = routed.records[2]
@@ -109,7 +110,7 @@ def test_a_label_with_a_model_is_not_looked_up() -> None:
     """A label that names its model goes there, known or not, and with no header."""
     routing = LabelRouting(LIMITS)
     label = Read(0, "a", 5)
-    routed = routing.route([label], [LABELS], ["a"], ["m"], np.array([5]))
+    routed = routing.route(LabelColumns([label], [LABELS], ["a"], ["m"], np.array([5])))
     assert (routed.models, routed.headers) == (["m"], [None])
 
 
@@ -297,7 +298,7 @@ class Kills(RuleBasedStateMachine):
         reads = [*labels, *observations] if merged == "labels first" else [*observations, *labels]
         if merged == "one by one":
             reads.sort(key=lambda one: one.offset)
-        routing.replay(*columns(reads))
+        routing.replay(columns(reads))
         routing.resume(self.durable.first_waiting)
         return routing
 

@@ -1,4 +1,4 @@
-"""Models with large shares, `abers_connectors.runtime.largest_models`, and the memory limit."""
+"""Models with large shares, `abers_connectors.runtime.models`, and the memory limit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from abers.stream import Label, Observation, Processor, Settings
-from abers_connectors.runtime.largest_models import LargestModels
-from abers_connectors.runtime.memory_limit import memory_limit, memory_sentence
-from abers_connectors.runtime.state_size import model_bytes, state_bytes
+from abers_connectors.process import memory_limit, memory_sentence
+from abers_connectors.runtime.models import LargestModels, model_bytes, state_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

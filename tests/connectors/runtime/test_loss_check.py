@@ -1,4 +1,4 @@
-"""What a service loses, `abers_connectors.runtime.loss_check` and `replay.losses`."""
+"""What a service loses, `abers_connectors.runtime.maintenance` and `replay.losses`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from tests.connectors.kafka.works import Served
 from tests.connectors.runtime.test_status import observed
 
 from abers.stream import Label, Observation, Processor, Settings
-from abers_connectors.replay.losses import LOSSES, Loss, loss_sentences
-from abers_connectors.replay.summary import summarize
-from abers_connectors.runtime.checkpoint import Checkpoint
-from abers_connectors.runtime.loss_check import LossCheck
+from abers_connectors.replay.summary import LOSSES, Loss, loss_sentences, summarize
+from abers_connectors.runtime.application import Checkpoint
+from abers_connectors.runtime.maintenance import LossCheck
 from abers_connectors.runtime.task import StreamTask
 
 if TYPE_CHECKING:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from tests.connectors.kafka.reads import Read
 from tests.connectors.kafka.works import Served
 from tests.connectors.runtime.test_status import observed
 
 from abers.stream import Settings
-from abers_connectors.runtime.application import Application
-from abers_connectors.runtime.changelog import ChangelogRecord
-from abers_connectors.runtime.checkpoint import Checkpoint, snapshot_scope
+from abers_connectors.process import Supervisor
+from abers_connectors.runtime.application import Application, Checkpoint, snapshot_scope
 from abers_connectors.runtime.maintenance import Maintenance
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.status import Status
-from abers_connectors.runtime.task import StreamTask
+from abers_connectors.runtime.task import ChangelogRecord, StreamTask
 from abers_connectors.runtime.transport import FetchPosition, TopicPartition
-from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -179,6 +179,36 @@ def test_losses_are_hints_and_logged_once(caplog: pytest.LogCaptureFixture) -> N
         maintenance([task])
     assert status.view().hints == []
     assert len(caplog.records) == 1
+
+
+def test_no_room_for_another_model() -> None:
+    """A partition that refuses new models has a hint until it has room; one that retires has none.
+
+    The dead letters of a flood of names end with it, and those of a new model would be too few for
+    an alert.
+    """
+    status, seconds = Status(60.0), count(start=10, step=10)
+    maintenance = maintenance_of(Cluster(), status, lambda: next(seconds))
+    full = Served(0, flags={"limits.max_models": 2})
+    roomy = Served(1, flags={"limits.max_models": 2})
+    retiring = Served(2, flags={"limits.max_models": 2, "limits.retire_after": "1d"})
+    for task in (full, roomy, retiring):
+        names = ["a"] if task is roomy else ["a", "b", "c"]
+        task.take(*(_of_model(name) for name in names))
+    maintenance([full, roomy, retiring])
+    (hint,) = status.view().hints
+    assert hint == (
+        "limits.max_models = 2 is reached in 1 of 3 partitions of this process: events of a new "
+        "model are bad records there; raise it, or set limits.retire_after if most of the models "
+        "are junk"
+    )
+    maintenance([roomy, retiring])
+    assert status.view().hints == []
+
+
+def _of_model(name: str) -> Read:
+    """Return an observation of a model."""
+    return Read(json.dumps({"id": "x", "time": 1, "model": name, "score": 0.5}).encode())
 
 
 def test_leaders_are_checked_once_a_second() -> None:

@@ -1,4 +1,4 @@
-"""The index of all models, `abers_connectors.runtime.model_index`."""
+"""The index of all models, `abers_connectors.runtime.models`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from abers.stream import Events, Label, Observation, Processor, Settings
-from abers_connectors.runtime.model_index import ModelIndex, model_status
+from abers_connectors.runtime.models import ModelIndex, model_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

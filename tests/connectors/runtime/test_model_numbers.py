@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from abers_connectors.runtime.model_numbers import ModelNumbers
+from abers_connectors.runtime.label_routes import ModelNumbers
 
 
 def test_free_numbers_are_searched_seldom() -> None:

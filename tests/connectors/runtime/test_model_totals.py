@@ -25,7 +25,7 @@ from abers.stream import (
     ScoredRows,
     Settings,
 )
-from abers_connectors.runtime.model_totals import BINS, PIT_BOUNDS, WIDTH_BOUNDS, ModelTotals
+from abers_connectors.runtime.models import BINS, PIT_BOUNDS, WIDTH_BOUNDS, ModelTotals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -12,9 +12,9 @@ from tests.connectors.kafka.brokers import Message, unique
 from abers.exceptions import StateError
 from abers_connectors.config.model import Config, load
 from abers_connectors.kafka.assembly import open_worker
-from abers_connectors.kafka.topic_creation import create_topics
+from abers_connectors.kafka.topic_checks import create_topics
+from abers_connectors.process import Supervisor
 from abers_connectors.runtime.application import Application
-from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka.reads import Read
 
-from abers_connectors.runtime.poison import PoisonSearch, SuspectedError
-from abers_connectors.runtime.timestamp_merge import MergedRecords
+from abers_connectors.runtime.batches import MergedRecords, PoisonSearch, SuspectedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from abers.exceptions import SettingsError, StateError
 from abers.stream import Label, Observation, Processor, Settings, accounts
 from abers.stream.snapshot import read, write
-from abers_connectors.runtime.checkpoint import Checkpoint, RecordCounts
-from abers_connectors.runtime.rescaled_tasks import RescaledTask, rescaled
-from abers_connectors.runtime.saved_task import SavedTask
+from abers_connectors.runtime.application import Checkpoint, RecordCounts
+from abers_connectors.runtime.rescaled_tasks import RescaledTask, SavedTask, rescaled
 from abers_connectors.runtime.slots import partition_of
 
 if TYPE_CHECKING:

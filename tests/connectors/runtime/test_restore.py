@@ -9,7 +9,7 @@ from msgspec import structs
 from tests.connectors.runtime.restorers import APPLICATION, BATCH, Log, restorer, still
 
 from abers.exceptions import StateError
-from abers_connectors.runtime.checkpoint import Checkpoint
+from abers_connectors.runtime.application import Checkpoint
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.task import StreamTask
 from abers_connectors.runtime.transport import OffsetRange

@@ -11,9 +11,9 @@ from tests.walkthroughs import example_monitor
 
 from abers.monitoring import MONITORS
 from abers.stream import Events, Label, Observation
-from abers_connectors.runtime.changelog import ChangelogRecord
-from abers_connectors.runtime.checkpoint import Checkpoint
+from abers_connectors.runtime.application import Checkpoint
 from abers_connectors.runtime.snapshots import SnapshotStore
+from abers_connectors.runtime.task import ChangelogRecord
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka.reads import Read
 
-from abers_connectors.runtime.routed_record import ORIGIN, RoutedOrigin, RoutedRecord, origins
-from abers_connectors.runtime.timestamp_merge import MergedRecords
+from abers_connectors.runtime.application import ORIGIN, RoutedOrigin, RoutedRecord, origins
+from abers_connectors.runtime.batches import MergedRecords
 from abers_connectors.runtime.transport import BadHeaders
 
 TOPICS = ("seen", "labels")

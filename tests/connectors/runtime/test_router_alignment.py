@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from abers_connectors.runtime.router_alignment import RouterAlignment
+from abers_connectors.runtime.router import RouterAlignment
 from abers_connectors.runtime.transport import CommittedOffset, TopicPartition
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from abers.stream import Settings
 from abers_connectors.runtime.application import Application
-from abers_connectors.runtime.router_start import RouterStart
+from abers_connectors.runtime.router import RouterStart
 from abers_connectors.runtime.transport import (
     CommittedOffset,
     GroupMembership,

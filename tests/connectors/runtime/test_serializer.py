@@ -14,7 +14,7 @@ from tests.connectors.kafka.reads import TIME, TOPICS, Read, turning
 from tests.connectors.kafka.works import Sent, sent
 
 from abers.stream import Processor, Settings
-from abers.stream.dead_letter_record import DeadLetterRecord
+from abers.stream.outputs import DeadLetterRecord
 from abers_connectors.config.model import load
 from abers_connectors.runtime.deserializer import DecodedBatch, Deserializer
 from abers_connectors.runtime.serializer import Serializer

@@ -1,4 +1,4 @@
-"""The estimate of a state's memory, `abers_connectors.runtime.state_size`."""
+"""The estimate of a state's memory, `abers_connectors.runtime.models`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from abers.stream import Label, Observation, Processor, Settings
-from abers_connectors.runtime.state_size import state_bytes
+from abers_connectors.runtime.models import state_bytes
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,9 +26,9 @@ def test_what_waits_is_counted() -> None:
     processor.process(Observation("a", 1, score=0.5))
     before = state_bytes(processor)
     processor.process(Observation("b", 2, score=0.5))
-    assert state_bytes(processor) - before == 200 + 36
+    assert state_bytes(processor) - before == 208 + 36
     processor.process(Label("c", 3, value=1))
-    assert state_bytes(processor) - before == 200 + 36 + 110 + 36
+    assert state_bytes(processor) - before == 208 + 36 + 110 + 36
     assert processor.held == (0, 0)
     processor.process(Label("b", 3, value=1))
     # The label is taught when that of the first observation is, or when that is overdue.
@@ -44,7 +44,7 @@ def test_experts_are_counted_without_monitors(kind: str) -> None:
     processor.process(Observation("a", 1, score=0.5))
     before = state_bytes(processor)
     processor.process(Observation("b", 2, score=0.5))
-    assert state_bytes(processor) - before == 200 + 36 + 490
+    assert state_bytes(processor) - before == 208 + 36 + 490
 
 
 def test_a_window_bounds_only_the_calibrator() -> None:

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tests.connectors.kafka.reads import Read, turning
 from tests.connectors.kafka.works import Served
 
-from abers_connectors.runtime.checkpoint import RecordCounts
-from abers_connectors.runtime.counters import Counters, Histogram, TaskGauges
-from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.application import RecordCounts
+from abers_connectors.runtime.status import Counters, Histogram, Status, TaskGauges
 
 if TYPE_CHECKING:
     from collections.abc import Callable

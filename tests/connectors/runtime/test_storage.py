@@ -20,16 +20,20 @@ from tests.connectors.runtime.restorers import APPLICATION, BATCH, Log, restorer
 
 from abers.exceptions import BrokerError
 from abers.stream.background_snapshot import BackgroundSnapshotter
-from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
-from abers_connectors.runtime.checkpoint import Checkpoint
+from abers_connectors.kafka.topic_watch import ChangelogTrimmer
+from abers_connectors.process import Supervisor
+from abers_connectors.runtime.application import Checkpoint
 from abers_connectors.runtime.maintenance import Maintenance
-from abers_connectors.runtime.partition_status import PartitionStatus
-from abers_connectors.runtime.snapshots import SnapshotStore
+from abers_connectors.runtime.restore import PartitionStatus
+from abers_connectors.runtime.snapshots import (
+    SnapshotStore,
+    Storage,
+    StorageError,
+    StorageTimeoutError,
+)
 from abers_connectors.runtime.status import Status
-from abers_connectors.runtime.storage import Storage, StorageError, StorageTimeoutError
 from abers_connectors.runtime.task import StreamTask
 from abers_connectors.runtime.transport import OffsetRange
-from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

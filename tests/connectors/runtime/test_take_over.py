@@ -10,9 +10,8 @@ from tests.connectors.runtime.test_batch_buffer import LABELS, OBSERVATIONS, Top
 from abers.exceptions import StateError
 from abers.stream import Settings
 from abers_connectors.metrics.service_metrics import registry_of
-from abers_connectors.runtime.application import Application
-from abers_connectors.runtime.batch_buffer import BatchBuffer, BatchLimits
-from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
+from abers_connectors.runtime.application import NO_OFFSET, Application, Checkpoint
+from abers_connectors.runtime.batches import BatchBuffer, BatchLimits
 from abers_connectors.runtime.status import TASKS, Status
 from abers_connectors.runtime.take_over import PredecessorView, TakeOver, require_publishing
 from abers_connectors.runtime.task import StreamTask

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers_connectors.runtime.timestamp_merge import LABELS, OBSERVATIONS, TimestampMerge
+from abers_connectors.runtime.batches import LABELS, OBSERVATIONS, TimestampMerge
 from abers_connectors.runtime.transport import sizes_of
 
 

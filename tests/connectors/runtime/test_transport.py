@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
+    from abers_connectors.process import Watchdog
     from abers_connectors.runtime.transport import (
         Consumer,
         GroupMembership,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
         Record,
         Transport,
     )
-    from abers_connectors.runtime.watchdog import Watchdog
 
 
 def imported(module: Path) -> Iterator[str]:

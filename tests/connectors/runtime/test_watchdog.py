@@ -14,7 +14,7 @@ PATIENCE = 60
 BEGIN = """
 import ctypes, logging, sys, time
 from abers_connectors.logs import logging_to
-from abers_connectors.runtime.watchdog import Limit, Watchdog
+from abers_connectors.process import Limit, Watchdog
 def hang(): time.sleep(1000)
 def lock(): ctypes.PyDLL(None).sleep(1000)  # keeps the interpreter's lock
 """

@@ -15,8 +15,8 @@ from fastavro import parse_schema, schemaless_writer
 from tests.connectors.kafka.reads import TOPICS
 
 from abers_connectors.config.model import load
-from abers_connectors.schemas.protobuf_schema import ProtoFile
-from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
+from abers_connectors.schemas.protobuf import ProtoFile
+from abers_connectors.schemas.registry import RegisteredSchema, SchemaRegistry
 
 if TYPE_CHECKING:
     import ssl

@@ -33,8 +33,7 @@ from tests.connectors.schemas.registries import (
 from abers.stream.cells import BadRecordError
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.schemas.avro import avro_decoder
-from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaReference
-from abers_connectors.schemas.schema_cache import UnusableSchemaError
+from abers_connectors.schemas.registry import RegisteredSchema, SchemaReference, UnusableSchemaError
 
 MOMENT = dt.datetime(2026, 1, 31, 12, 30, 15, 250_000, dt.UTC)
 MILLISECONDS = 1_769_862_615_250

@@ -17,10 +17,9 @@ from tests.connectors.schemas.registries import NOWHERE, client, configured, dem
 from abers.exceptions import BrokerError, ConfigError
 from abers.stream import Outcome, Prediction
 from abers.stream.events import RegressionPrediction
-from abers_connectors.schemas import protobuf_schema
-from abers_connectors.schemas.output_encoder import output_encoder, registered_encoder
-from abers_connectors.schemas.registry_client import RegisteredSchema
-from abers_connectors.schemas.wire_format import message_indexes, schema_id
+from abers_connectors.schemas import protobuf
+from abers_connectors.schemas.outputs import output_encoder, registered_encoder
+from abers_connectors.schemas.registry import RegisteredSchema, message_indexes, schema_id
 
 if TYPE_CHECKING:
     from abers_connectors.config.sections import TopicFormat
@@ -176,6 +175,6 @@ def test_equal_outputs_are_equal_bytes() -> None:
 
 def test_a_machine_that_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a schema of our own is not compiled in time, another try may help."""
-    monkeypatch.setattr(protobuf_schema, "_SECONDS", 0.0)
+    monkeypatch.setattr(protobuf, "_SECONDS", 0.0)
     with pytest.raises(BrokerError, match="schema of Prediction is not compiled within 0 s"):
         output_encoder("protobuf", Prediction, 7)

@@ -8,7 +8,7 @@ import msgspec
 
 from abers.stream import Outcome, Prediction
 from abers.stream.events import MultiClassPrediction, RegressionPrediction
-from abers_connectors.schemas.output_schema import (
+from abers_connectors.schemas.outputs import (
     OutputField,
     avro_schema,
     json_schema,

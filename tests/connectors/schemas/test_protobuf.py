@@ -17,11 +17,9 @@ from tests.connectors.kafka.brokers import unique
 from tests.connectors.schemas.registries import NOWHERE, client, protobuf, registered
 
 from abers.stream.cells import BadRecordError
-from abers_connectors.schemas import protobuf_schema
-from abers_connectors.schemas.protobuf import protobuf_decoder
-from abers_connectors.schemas.protobuf_schema import ProtoFile
-from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaReference
-from abers_connectors.schemas.schema_cache import UnusableSchemaError
+from abers_connectors.schemas import protobuf as protobuf_schema
+from abers_connectors.schemas.protobuf import ProtoFile, protobuf_decoder
+from abers_connectors.schemas.registry import RegisteredSchema, SchemaReference, UnusableSchemaError
 
 VALUES = """
 syntax = "proto3";

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from tests.connectors.schemas.registries import NOWHERE, client, misbehaving
 
-from abers_connectors.schemas import references
-from abers_connectors.schemas.references import imported
-from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaReference
-from abers_connectors.schemas.schema_cache import UnusableSchemaError
+from abers_connectors.schemas import registry
+from abers_connectors.schemas.registry import (
+    RegisteredSchema,
+    SchemaReference,
+    UnusableSchemaError,
+    imported,
+)
 
 
 def importing(*names: str) -> tuple[SchemaReference, ...]:
@@ -44,7 +47,7 @@ def test_too_many_schemas() -> None:
 
 def test_a_schema_with_large_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     """A schema has a largest size with all that it imports."""
-    monkeypatch.setattr(references, "_MAX_CHARACTERS", 100)
+    monkeypatch.setattr(registry, "_MAX_IMPORTED_CHARACTERS", 100)
     two: Any = RegisteredSchema("y", references=importing("a", "b"))
     with misbehaving(answer("x" * 49)) as (url, _):
         assert len(imported(two, client(url))) == 2

@@ -18,8 +18,7 @@ from tests.connectors.schemas.registries import (
 )
 
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.schemas.registry_client import RegisteredSchema
-from abers_connectors.schemas.registry_login import REGISTRY_PASSWORD
+from abers_connectors.schemas.registry import REGISTRY_PASSWORD, RegisteredSchema
 
 SECRET = "open sesame/3+"  # noqa: S105 - of the test
 UNKNOWN = 2_000_000_000

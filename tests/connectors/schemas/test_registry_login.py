@@ -13,8 +13,12 @@ from tests.connectors.schemas.registries import configured, misbehaving
 
 from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.preflight import run_problems
-from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
-from abers_connectors.schemas.registry_login import REGISTRY_PASSWORD, REGISTRY_TOKEN
+from abers_connectors.schemas.registry import (
+    REGISTRY_PASSWORD,
+    REGISTRY_TOKEN,
+    RegisteredSchema,
+    SchemaRegistry,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,13 +9,13 @@ from tests.connectors.schemas.registries import NOWHERE, client, misbehaving
 
 from abers.exceptions import BrokerError, ConfigError
 from abers.stream.cells import BadRecordError
-from abers_connectors.schemas import schema_cache
-from abers_connectors.schemas.schema_cache import SchemaCache, UnusableSchemaError
+from abers_connectors.schemas import registry as schema_cache
+from abers_connectors.schemas.registry import SchemaCache, UnusableSchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from abers_connectors.schemas.registry_client import RegisteredSchema
+    from abers_connectors.schemas.registry import RegisteredSchema
 
 UNKNOWN = b'{"error_code": 40403, "message": "none"}'
 MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s" % (len(UNKNOWN), UNKNOWN)
@@ -51,7 +51,7 @@ def test_a_schema_is_looked_up_once() -> None:
 
 def test_the_oldest_schema_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache has a largest size, and loses what was not used for longest."""
-    monkeypatch.setattr(schema_cache, "_MAX_SCHEMAS", 2)
+    monkeypatch.setattr(schema_cache, "_MAX_CACHED_SCHEMAS", 2)
     with misbehaving(FOUND) as (url, asked):
         one = cache(url, Clock())
         for number in (1, 2, 1, 3, 1, 2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from abers.stream.cells import BadRecordError
-from abers_connectors.schemas.wire_format import head, message_indexes, schema_id
+from abers_connectors.schemas.registry import head, message_indexes, schema_id
 
 
 def test_a_head_has_the_schema_id() -> None:

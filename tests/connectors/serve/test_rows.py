@@ -93,7 +93,7 @@ def test_texts_and_numbers_are_read_as_in_files() -> None:
         ({"id": [1], "score": 1}, "bad-id", "[1] is not a valid id; write a string"),
         ({"id": "a", "score": 1, "time": 1_700_000_000}, "bad-time", "in seconds; write whole"),
         ({"id": "a", "score": 1, "colour": "red"}, "bad-record", "no field 'colour'; use id, "),
-        (7, "bad-record", "7 is no row; send an object"),
+        (7, "bad-record", "7 is not a row; send an object"),
     ],
 )
 def test_bad_rows(row: object, reason: str, detail: str) -> None:
@@ -110,7 +110,7 @@ def test_bad_rows(row: object, reason: str, detail: str) -> None:
 def test_rows_behind_a_row_are_no_request(score: str) -> None:
     """Rows with commas between them, and no brackets around them, are refused together."""
     body = f'{{"id": "a", "score": {score}}}, {{"id": "b", "score": 0.5}}'.encode()
-    with pytest.raises(BadRequestError, match=r"no JSON .rows behind a row.; send a list of rows"):
+    with pytest.raises(BadRequestError, match=r"not JSON .rows follow a row.; send a list of rows"):
         reader("observations").read(body, NOW)
 
 

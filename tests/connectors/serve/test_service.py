@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import subprocess
 import threading
@@ -15,7 +16,7 @@ import pytest
 from tests.connectors.serve.running import JSON, Running
 
 from abers.stream import DurableProcessor, Observation, Settings
-from abers_connectors.serve.clock import ServeClock
+from abers_connectors.serve.application import ServeClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,12 +118,12 @@ def test_a_bad_row_is_an_error_in_its_row(server: Running) -> None:
 @pytest.mark.parametrize(
     ("body", "headers", "status", "text"),
     [
-        (b"{", JSON, 400, "the body is no JSON"),
+        (b"{", JSON, 400, "the body is not JSON"),
         (b"7", JSON, 400, "neither a list of rows nor a row"),
         (b"[" + b'{"id":"x"},' * 10_000 + b'{"id":"x"}]', JSON, 413, "10,001 rows are too many"),
-        (b"\xff", JSON, 400, "the body is no JSON"),
-        (b"[7,", JSON, 400, "the body is no JSON"),
-        (b"[" * 100_000, JSON, 400, "the body is no JSON"),
+        (b"\xff", JSON, 400, "the body is not JSON"),
+        (b"[7,", JSON, 400, "the body is not JSON"),
+        (b"[" * 100_000, JSON, 400, "the body is not JSON"),
         (b"[]", {**JSON, "content-length": f"{5 << 20}"}, 413, "more than 4,194,304 bytes"),
         (b"[]", {"content-type": "text/plain"}, 415, "content-type: application/json"),
         (b"[]", {**JSON, "host": "evil.example"}, 403, "not served under this name"),
@@ -155,7 +156,7 @@ def test_the_open_inference_protocol(server: Running) -> None:
     for path in ("/v2/models/tensors/versions/2/infer", "/v2/models//infer"):
         assert server.ask(path, {"inputs": inputs}).status == 404
     for wrong, text in (
-        ({}, "no request of the Open Inference Protocol"),
+        ({}, "not a request of the Open Inference Protocol"),
         ({"inputs": inputs[:1]}, "it lacks tensors; send id and score"),
         ({"inputs": [inputs[0], {**inputs[1], "data": [0.5]}]}, "2 ids and 1 scores"),
         ({"inputs": [{**inputs[0], "data": ["", "t1"]}, inputs[1]]}, "1 of 2 rows have no"),
@@ -187,6 +188,31 @@ def test_what_can_be_read(server: Running) -> None:
         pass  # they are counted four times a second, and kept for a moment
     assert b'abers_unbalanced_partitions{application="serve",process="0"} 0.0' in found
     assert b"<!doctype html>" in server.ask("/").body
+
+
+def dead_letters(server: Running) -> dict[str, float]:
+    """Return the rows that the metrics count as unusable, by reason."""
+    found = re.findall(
+        r'^abers_dead_letters_total\{.*reason="(.*?)".*\} (.*)$',
+        server.ask("/metrics").body.decode(),
+        re.MULTILINE,
+    )
+    return {reason: float(count) for reason, count in found}
+
+
+def test_refused_rows_are_counted(tmp_path: Path) -> None:
+    """Each row that becomes no event is in the metrics, whether a request has others or not."""
+    with Running(tmp_path) as server:
+        rows = [{"id": "a", "score": "high"}, {"id": "b", "score": 1.5}, {"id": "c", "score": 0.5}]
+        assert server.ask("/v1/predict", rows).status == 200
+        for one in ({"id": "c", "label": "yes"}, {"id": "c", "label": 2}, {"id": "c"}):
+            assert "error" in server.ask("/v1/labels", one).json
+        expected = {"bad-score": 2.0, "bad-label": 2.0, "missing-field": 1.0}
+        while (found := dead_letters(server)) != expected:
+            assert sum(found.values()) < 5
+        assert b'abers_unbalanced_partitions{application="serve",process="0"} 0.0' in (
+            server.ask("/metrics").body
+        )
 
 
 def test_paths_and_methods(server: Running) -> None:
@@ -271,7 +297,7 @@ def test_a_configuration(tmp_path: Path) -> None:
         assert {*made["p"]} == {"a", "b", "c"}
         assert running.label({"id": "1", "label": "b"}) == ["learned"]
         reply = running.ask("/v2/models/default/infer", {"inputs": []})
-        assert (reply.status, "two classes alone" in reply.json["error"]) == (400, True)
+        assert (reply.status, "only tasks of two classes" in reply.json["error"]) == (400, True)
         assert (
             """-d '{"id": "a1", "score": {"a": 0.34, "b": 0.33, "c": 0.33}}'""" in running.said[2]
         )

@@ -1,4 +1,4 @@
-"""Tokens of a server, `abers_connectors.serve.tokens`."""
+"""Tokens of a server, `abers_connectors.http.credentials`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from abers import ConfigError
 from abers_connectors.config.sections import HttpSection
-from abers_connectors.serve.tokens import ServeTokens
+from abers_connectors.http.credentials import ServeTokens
 
 NAMES = ("ABERS_PREDICT_TOKEN", "ABERS_LABEL_TOKEN", "ABERS_HTTP_TOKEN")
 

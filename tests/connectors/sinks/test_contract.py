@@ -22,11 +22,9 @@ import pytest
 import zstandard
 
 from abers import ParameterError, StateError
-from abers.stream.dead_letter_record import DeadLetterRecord
 from abers.stream.events import Outcome, Prediction, RegressionPrediction
-from abers_connectors.sinks.base import SinkOptions
-from abers_connectors.sinks.memory import MemorySink
-from abers_connectors.sinks.registry import SINKS, open_sink
+from abers.stream.outputs import DeadLetterRecord
+from abers_connectors.sinks.base import SINKS, MemorySink, SinkOptions, open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -225,7 +223,7 @@ def test_a_commit_survives_a_kill(tmp_path: Path, form: str) -> None:
 import os, signal
 from abers.stream.events import Prediction
 from abers_connectors.sinks.base import SinkOptions
-from abers_connectors.sinks.registry import open_sink
+from abers_connectors.sinks.base import open_sink
 rows = [Prediction(f"a{{n}}", n, "m", 0.5, 0.25, 0.5, 0.4, n) for n in range(9)]
 sink = open_sink({str(path)!r}, Prediction, SinkOptions(resumable=True))
 sink.write(rows[:4])

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from abers.stream.dead_letter_record import DeadLetterRecord
-from abers_connectors.sinks.base import LazySink, SinkOptions
-from abers_connectors.sinks.registry import open_sink
+from abers.stream.outputs import DeadLetterRecord
+from abers_connectors.sinks.base import LazySink, SinkOptions, open_sink
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from abers.stream import Event
-    from abers_connectors.sources.row_groups import Part
+    from abers_connectors.sources.time_range import Part
 
 __all__ = ["START", "events_of", "history", "local_catalog", "write_parts"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import msgspec
 
 from abers.stream import Event, Events, Observation
-from abers.stream.column_types import column
+from abers.stream.cells import column
 from abers_connectors.sources.base import Batch, Origin
 
 if TYPE_CHECKING:

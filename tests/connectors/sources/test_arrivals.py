@@ -13,8 +13,7 @@ from tests.connectors.sources.memory import MemorySource
 
 from abers import RecordError
 from abers.stream import Label, Observation
-from abers_connectors.sources.arrivals import ArrivalLog
-from abers_connectors.sources.ordered import Bounds
+from abers_connectors.sources.ordered import ArrivalLog, Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

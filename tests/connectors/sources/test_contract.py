@@ -15,7 +15,7 @@ from tests.connectors.sources.memory import MemorySource
 
 from abers import StateError
 from abers.stream.events import Label, Observation
-from abers_connectors.files import compression
+from abers_connectors import files
 from abers_connectors.sources import parquet_bounds, text
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels
@@ -137,7 +137,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Divide a file into several batches, though it is small."""
     monkeypatch.setattr(parquet_bounds, "BATCH", 1_250)
     monkeypatch.setattr(text, "_BATCH_RECORDS", 1_250)
-    monkeypatch.setattr(compression, "CHUNK", 1 << 17)  # bytes
+    monkeypatch.setattr(files, "CHUNK", 1 << 17)  # bytes
 
 
 @pytest.fixture(params=SOURCES)

@@ -9,7 +9,7 @@ import pytest
 
 from abers import RecordError
 from abers_connectors.sources.base import SourceOptions
-from abers_connectors.sources.csv_dialect import has_decimal_commas
+from abers_connectors.sources.line_formats import has_decimal_commas
 from abers_connectors.sources.registry import open_source
 
 if TYPE_CHECKING:

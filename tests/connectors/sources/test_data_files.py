@@ -17,8 +17,8 @@ from abers import MissingExtraError, ParameterError, RecordError
 from abers.stream.schema_columns import Readers
 from abers.stream.times import TimeReader
 from abers_connectors.sources.base import SourceOptions
-from abers_connectors.sources.data_files import files_of_name, is_table
 from abers_connectors.sources.registry import open_source
+from abers_connectors.sources.table_files import files_of_name, is_table
 
 if TYPE_CHECKING:
     from pathlib import Path

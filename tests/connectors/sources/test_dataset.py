@@ -16,13 +16,12 @@ from tests.connectors.sources.lakes import START, events_of, history, write_part
 
 from abers import ParameterError, RecordError, StateError
 from abers.stream import Processor
-from abers_connectors.sources import lazy_merge
+from abers_connectors.sources import merge
 from abers_connectors.sources.base import SourceOptions
-from abers_connectors.sources.data_file_source import DataFileSource
+from abers_connectors.sources.dataset import DataFileSource
 from abers_connectors.sources.merge import MergedSource
 from abers_connectors.sources.registry import open_source
-from abers_connectors.sources.row_groups import Part
-from abers_connectors.sources.time_range import TimeRange
+from abers_connectors.sources.time_range import Part, TimeRange
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,7 +180,7 @@ def test_a_file_that_comes_later(tmp_path: Path) -> None:
 
 def test_too_many_files_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that overlap in time are open together, and only as many as memory has room for."""
-    monkeypatch.setattr(lazy_merge, "MAX_OPEN", 2)
+    monkeypatch.setattr(merge, "MAX_OPEN", 2)
     table = history()
     parts = [table.filter(pa.array(np.arange(60) % 3 == one)) for one in range(3)]
     with pytest.raises(RecordError, match=r"more than 2 files overlap in time, at .*--model"):

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from abers_connectors.sources.base import Enough
 
-def first_fields(path: str) -> Sequence[str] | None:
-    """Return the fields of the first record."""
+
+def first_fields(path: str, enough: Enough = bool) -> Sequence[str] | None:
+    """Return the fields of the first records."""
     source = open_source(path, SourceOptions())
     assert isinstance(source, HasFields)
-    return source.first_fields()
+    found = source.first_fields(enough)
+    return None if found is None else [*found]
 
 
 @pytest.mark.parametrize(
@@ -32,18 +35,18 @@ def first_fields(path: str) -> Sequence[str] | None:
         ("a.csv", b"score,label\n\n\n0.5,1\n", ["score", "label"]),
         ("a.csv", b"score,label\n", None),
         ("a.csv", b"", None),
-        ("a.csv", b"score,score\n1,2\n", ()),
+        ("a.csv", b"score,score\n1,2\n", []),
         ("a.csv", b"score,label\nbroken\n", ["score", "label"]),
         ("a.jsonl", b'\n{"score": 1, "x": {"a": 2}}\n{"id": 1}\n', ["score", "x", "id"]),
         ("a.jsonl", b"\n \n", None),
         ("a.jsonl", b"", None),
-        ("a.jsonl", b"nothing\n", ()),
+        ("a.jsonl", b"nothing\n", []),
         ("a.jsonl", b'{"id": 1}\nnothing\n', ["id"]),
         ("a.jsonl.gz", gzip.compress(b'{"score": 1}\n', mtime=0), ["score"]),
         ("a.jsonl.gz", gzip.compress(b'{"score": 1}\n', mtime=0)[:-9], ["score"]),
-        ("a.jsonl.gz", b"no gzip", ()),
-        ("a.parquet", b"no Parquet", ()),
-        ("a.parquet", b"", ()),
+        ("a.jsonl.gz", b"no gzip", []),
+        ("a.parquet", b"no Parquet", []),
+        ("a.parquet", b"", []),
     ],
 )
 def test_the_fields_of_the_first_record(
@@ -52,6 +55,16 @@ def test_the_fields_of_the_first_record(
     """The result is None without a record, and empty if it cannot be read, or the header of CSV."""
     (tmp_path / name).write_bytes(content)
     assert first_fields(str(tmp_path / name)) == fields
+
+
+def test_as_many_records_as_it_takes(tmp_path: Path) -> None:
+    """Fields of JSON are read until they are enough, or to the end."""
+    lines = [b'{"id": 1}\n'] * 250 + [b'{"label": 1}\n'] * 250 + [b'{"late": 1}\n']
+    (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
+    path = str(tmp_path / "a.jsonl")
+    assert first_fields(path) == ["id"]
+    assert first_fields(path, lambda names: "label" in names) == ["id", "label"]
+    assert first_fields(path, lambda names: "none" in names) == ["id", "label", "late"]
 
 
 def test_the_columns_of_parquet(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import pytest
 from tests.connectors.sources.lakes import START, history, local_catalog
 
 from abers import RecordError
-from abers.stream.fields import Fields
+from abers.stream.cells import Fields
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
-from abers_connectors.sources.row_groups import Part
+from abers_connectors.sources.time_range import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers_connectors.sources.lines import OversizedLine, is_blank, lines, shown
+from abers_connectors.sources.line_formats import OversizedLine, is_blank, lines, shown
 
 CHUNKS = st.lists(st.binary(max_size=12) | st.sampled_from([b"\n", b"\xef\xbb\xbf", b"a\nb"]))
 

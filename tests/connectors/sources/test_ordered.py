@@ -21,8 +21,7 @@ from abers.stream import Label, Observation
 from abers_connectors.sources.base import Batch, SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.ordered import Bounds, OrderedSource
-from abers_connectors.sources.registry import open_source
-from abers_connectors.sources.sort_commands import sort_remedy
+from abers_connectors.sources.registry import open_source, sort_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from abers import ParameterError, RecordError
+from abers.stream.cells import Fields
 from abers.stream.events import Label, Observation
-from abers.stream.fields import Fields
 from abers.stream.schema_columns import Readers
 from abers.stream.times import TimeReader
 from abers_connectors.sources import parquet_bounds

@@ -36,10 +36,10 @@ from tests.connectors.files.parquet_files import (
     write,
 )
 
-from abers.stream.fields import Fields
+from abers.stream.cells import Fields
 from abers_connectors.sources.base import SourceOptions
+from abers_connectors.sources.parquet import opened
 from abers_connectors.sources.parquet_bounds import Memory
-from abers_connectors.sources.parquet_file import opened
 from abers_connectors.sources.registry import open_source
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ MANY = (1 << 31) - 1
 READ = """
 import json, resource, sys
 import pyarrow.parquet
-from abers.stream.fields import Fields
+from abers.stream.cells import Fields
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
 

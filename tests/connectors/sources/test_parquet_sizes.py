@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from abers_connectors.sources.parquet_sizes import pieces, sizes
+from abers_connectors.sources.parquet_bounds import pieces, sizes
 
 
 @pytest.mark.parametrize(

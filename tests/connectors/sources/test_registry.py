@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ADDED = """
-from abers_connectors.mapping.json_columns import columns_of
+from abers_connectors.mapping import columns_of
 from abers_connectors.sources.base import Origin, batch_of
 
 ROWS = [{"id": f"a{n}", "time": n, "score": n / 500, "label": n % 2} for n in range(500)]

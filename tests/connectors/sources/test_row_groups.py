@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from abers_connectors.sources import parquet_file
+from abers_connectors.sources import parquet
 from abers_connectors.sources.parquet_bounds import Memory
-from abers_connectors.sources.row_groups import BEFORE_ALL, Part, least_time, wanted_groups
+from abers_connectors.sources.time_range import BEFORE_ALL, Part, least_time, wanted_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from abers_connectors.sources.parquet_file import ParquetFile
+    from abers_connectors.sources.parquet import ParquetFile
 
 TIMES = [5_000, 6_000, 7_000, 8_000]
 
@@ -27,7 +27,7 @@ def opened(path: Path, times: Any, models: Any = None) -> Iterator[ParquetFile]:
     """Write row groups of two rows, and open the file."""
     table = pa.table({"time": times, "model": models or ["a", "b", "c", "d"]})
     pq.write_table(table, path / "x.parquet", row_group_size=2)
-    with (path / "x.parquet").open("rb") as handle, parquet_file.opened(handle, Memory()) as file:
+    with (path / "x.parquet").open("rb") as handle, parquet.opened(handle, Memory()) as file:
         yield file
 
 

@@ -9,10 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from abers.stream.cells import Cells
-from abers.stream.column_types import objects
-from abers.stream.fields import Fields
-from abers.stream.schema import Schema
+from abers.stream.cells import Cells, Fields, objects
+from abers.stream.columns import Schema
 from abers.stream.schema_columns import Readers
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.connectors.poison import POISON
 
 from abers import ParameterError, RecordError
+from abers.stream.cells import Fields
 from abers.stream.events import Observation
-from abers.stream.fields import Fields
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
 
@@ -76,11 +76,11 @@ def test_a_bad_line_costs_itself(jsonl: Path, line: bytes, reason: str, detail: 
 @pytest.mark.parametrize(
     ("line", "reason", "detail"),
     [
-        (b"b,6", "bad-record", "2 of the header's 3 fields; complete the line, or quote"),
-        (b"b,6,0,5", "bad-record", "4 of the header's 3 fields"),
+        (b"b,6", "bad-record", "fields: 2 on the line, 3 in the header; complete the line, or"),
+        (b"b,6,0,5", "bad-record", "fields: 4 on the line, 3 in the header"),
         (b'"b,6,0.5', "bad-record", "see that every quote is closed"),
         (b'"b"x,6,0.5', "bad-record", "see that every quote is closed"),
-        (b"b\r,6,0.5", "bad-record", "see that every quote is closed"),
+        (b"b\r,6,0.5", "bad-record", "a field has \\r without quotes; quote the field or remove"),
         (b"b,6,high", "bad-score", "'high' is not a finite number"),
         (b"b,6,", "missing-field", 'no "score"'),
         (b"b\xff,6,0.5", "not-utf8", "byte 0xff at position 2"),
@@ -294,7 +294,7 @@ def test_compressed_data_that_is_cut_off(tmp_path: Path, name: str, suffix: str)
     ("header", "error", "message"),
     [
         (b"id,id,time,score", RecordError, "two columns have the name id; rename one of them"),
-        (b"id,time,score\xff", RecordError, "the first line is not a header"),
+        (b"id,time,score\xff", RecordError, "line 1: byte 0xff at position 14 is not UTF-8"),
         (b'id,"time,score', RecordError, "the first line is not a header"),
         (b"id,time,scores", ParameterError, r"no column score or label; .* did you mean scores\?"),
         (b"key,time,score", ParameterError, r"no column id; its columns are key, time, score;"),

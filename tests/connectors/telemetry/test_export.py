@@ -17,7 +17,7 @@ from tests.connectors.telemetry.collector import collecting
 from abers.exceptions import ConfigError
 from abers_connectors.config.sections import KafkaSection
 from abers_connectors.runtime.status import Status
-from abers_connectors.telemetry.export import exporting
+from abers_connectors.telemetry import exporting
 
 if TYPE_CHECKING:
     import subprocess

@@ -14,7 +14,7 @@ from tests.connectors.kafka.works import Served
 
 from abers_connectors.metrics.service_metrics import registry_of
 from abers_connectors.runtime.status import Status
-from abers_connectors.telemetry.metric_data import metrics_data
+from abers_connectors.telemetry import metrics_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

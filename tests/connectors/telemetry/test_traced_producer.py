@@ -12,15 +12,14 @@ from tests.connectors.telemetry.collector import collecting
 from abers_connectors.config.sections import KafkaSection
 from abers_connectors.runtime.status import Status
 from abers_connectors.runtime.transport import TopicPartition, TransactionError
-from abers_connectors.telemetry.export import exporting
-from abers_connectors.telemetry.traced_producer import TracedProducer
+from abers_connectors.telemetry import TracedProducer, exporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.runtime.watchdog import Watchdog
+    from abers_connectors.process import Watchdog
 
 KAFKA = KafkaSection(bootstrap_servers=("b:1",), observations="in", predictions="out")
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

@@ -1,4 +1,4 @@
-"""Tokens of a real issuer, `abers_connectors.tokens.client_credentials`."""
+"""Tokens of a real issuer, `abers_connectors.tokens`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from tests.connectors.issuer import CLIENT, CLIENT_SECRET, Answer, Issuer, issui
 from tests.connectors.schemas.registries import misbehaving
 
 from abers.exceptions import BrokerError, ConfigError
+from abers_connectors import tokens
 from abers_connectors.secret import Secret
-from abers_connectors.tokens import client_credentials
-from abers_connectors.tokens.client_credentials import ClientCredentials
-from abers_connectors.tokens.provider import Token, TokenProvider
+from abers_connectors.tokens import ClientCredentials, Token, TokenProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,7 +198,7 @@ def test_a_valid_token_outlives_broken_answers(
 ) -> None:
     """A token serves as long as it is valid, however the answer to its renewal breaks off."""
     if how == "hangs":  # the others end at once
-        monkeypatch.setattr(client_credentials, "_TIMEOUT", 2.0)
+        monkeypatch.setattr(tokens, "_TIMEOUT", 2.0)
     monkeypatch.setattr(issuer, "lifetime", 100.0)
     clock = itertools.count(time.time(), 90.0).__next__
     answer, drip = broken(status, how)
@@ -235,7 +234,7 @@ def test_an_issuer_that_is_away() -> None:
 
 def test_an_issuer_that_is_silent(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request gives up after a few seconds."""
-    monkeypatch.setattr(client_credentials, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(tokens, "_TIMEOUT", 0.2)
     issuer.answering.clear()
     with pytest.raises(BrokerError, match=r"127\.0\.0\.1: TimeoutError$"):
         credentials(issuer)()

@@ -1,4 +1,4 @@
-"""Tokens of Amazon MSK by their form, `abers_connectors.tokens.msk_token`: nothing is sent."""
+"""Tokens of Amazon MSK by their form, `abers_connectors.tokens`: nothing is sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from abers.exceptions import BrokerError
-from abers_connectors.tokens.msk_token import msk_token
+from abers_connectors.tokens import msk_token
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""The renewal of tokens, `abers_connectors.tokens.provider`."""
+"""The renewal of tokens, `abers_connectors.tokens`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.secret import Secret
-from abers_connectors.tokens.provider import Token, TokenProvider
+from abers_connectors.tokens import Token, TokenProvider
 
 if TYPE_CHECKING:
     from abers.exceptions import AbersError

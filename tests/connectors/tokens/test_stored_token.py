@@ -1,4 +1,4 @@
-"""Tokens that others renew, `abers_connectors.tokens.stored_token`."""
+"""Tokens that others renew, `abers_connectors.tokens`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from joserfc.jwk import OctKey
 
 from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.secret import Secret
-from abers_connectors.tokens.stored_token import stored_token
+from abers_connectors.tokens import stored_token
 
 KEY = OctKey.generate_key(256)
 

@@ -1,4 +1,4 @@
-"""Beta calibration of a CDF, `abers.batch.beta_cdf`: against scipy and known maps."""
+"""Beta calibration of a CDF, `abers.batch.pit_maps`: against scipy and known maps."""
 
 from __future__ import annotations
 

@@ -14,10 +14,22 @@ import pytest
 from scipy import integrate, special
 
 from abers.batch._beta_curve import BetaCurve
-from abers.batch._gp_bound import LabelBatch, Noise, bound, log_ratio
-from abers.batch._gp_kernel import JITTER, Kernel, Normals, product, variance
-from abers.batch._gp_maps import Maps
-from abers.batch._gp_model import Parameters, lower, size, sizes
+from abers.batch._gp_model import (
+    JITTER,
+    Kernel,
+    LabelBatch,
+    Maps,
+    Noise,
+    Normals,
+    Parameters,
+    bound,
+    log_ratio,
+    lower,
+    product,
+    size,
+    sizes,
+    variance,
+)
 
 M, N, DRAWS, TOTAL = 3, 5, 4, 50
 STEP = 1e-5

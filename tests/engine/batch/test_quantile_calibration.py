@@ -1,4 +1,4 @@
-"""Quantile calibration, `abers.batch.quantile_calibration`: against counting."""
+"""Quantile calibration, `abers.batch.pit_maps`: against counting."""
 
 from __future__ import annotations
 

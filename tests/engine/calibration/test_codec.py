@@ -1,4 +1,4 @@
-"""The saved form of a calibrator, `abers.calibration._codec`."""
+"""The saved form of a calibrator, `abers.serialization`."""
 
 from __future__ import annotations
 

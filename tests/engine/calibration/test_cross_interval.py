@@ -1,4 +1,4 @@
-"""The merges of `abers.calibration.cross_interval`."""
+"""The merges of `abers.calibration.intervals`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Direct isotonic regression: `abers.calibration.direct`."""
+"""Direct isotonic regression: `abers.calibration.baselines`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The merges of `abers.calibration.interval`."""
+"""The merges of `abers.calibration.intervals`."""
 
 from __future__ import annotations
 

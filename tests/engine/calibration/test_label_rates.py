@@ -21,7 +21,7 @@ from tests.engine.validity import miscalibrated
 from abers import NotHeldError, ParameterError, ProtectedVennAbers, VennAbers, WeightError
 from abers.arrays import LEARN, PREDICT, REMOVE
 from abers.batch import Mondrian
-from abers.calibration.label_rates import among_labelled
+from abers.calibration.sets import among_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,12 +196,25 @@ def test_a_refused_batch_changes_nothing() -> None:
         calibrator.learn_one(0.5, 1, weight=5e3)
 
 
+def test_labels_that_are_too_many_for_their_rate() -> None:
+    """At the least rate 8,589 labels fill the sum of weights, which the error explains."""
+    full = 2**33 // 10**6
+    calibrator = VennAbers(label_rates=(1e-6, 1.0))
+    calibrator.learn_many([0.5] * full, [0] * full)
+    before = calibrator.to_bytes()
+    with pytest.raises(WeightError, match=r"would pass 8589934592; forget earlier; with"):
+        calibrator.learn_one(0.5, 0)
+    with pytest.raises(WeightError, match=r"^row 0: .* 8589934592; forget earlier; with"):
+        calibrator.learn_many([0.5], [0])
+    assert calibrator.to_bytes() == before
+
+
 @pytest.mark.parametrize(
     "rates", [(0.0, 1.0), (0.5,), (0.5, 1.0, 1.0), (1.0, 1.5), (0.5, float("nan")), 0.5, "ab", None]
 )
 def test_rates_must_be_shares(rates: Any) -> None:  # noqa: ANN401 - anything
     """Rates that are not two shares above 0 are refused, in a sentence that says what they are."""
-    with pytest.raises(ParameterError, match=r"is not two shares from 1e-06 to 1; give the share"):
+    with pytest.raises(ParameterError, match=r"must be two shares from 0.000001 to 1: of the"):
         VennAbers(label_rates=rates)
 
 

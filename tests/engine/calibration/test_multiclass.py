@@ -7,6 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +30,7 @@ from abers import (
     WeightError,
 )
 from abers.arrays import LEARN, PREDICT, REMOVE
-from abers.calibration._coupling import PKPD
+from abers.calibration.multiclass import PKPD
 
 Calibrator = OneVsRest | OneVsOne
 KINDS: list[type[Calibrator]] = [OneVsRest, OneVsOne]
@@ -465,6 +468,18 @@ def test_a_greatest_number_that_is_none_is_refused(kind: type[Calibrator], most:
     """`max_classes` is a whole number, 2 or more."""
     with pytest.raises(ParameterError, match="max_classes="):
         kind(max_classes=most)
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_with_the_names_of_classes(kind: type[Calibrator], frame: Any) -> None:  # noqa: ANN401
+    """A frame whose columns are named by the classes may have them in any order."""
+    calibrator = kind(("a", "b", "c"))
+    scores = {"a": [0.1, 0.5], "b": [0.2, 0.3], "c": [0.7, 0.2]}
+    array = np.column_stack([*scores.values()])
+    calibrator.learn_many(array, ["c", "a"])
+    turned = frame({name: scores[name] for name in ("c", "a", "b")})
+    assert np.array_equal(calibrator.predict_many(turned).p, calibrator.predict_many(array).p)
 
 
 @EVERY_KIND

@@ -27,8 +27,8 @@ from tests.oracles import elementary
 from abers import LabelError, ParameterError, ScoreError, StateError, VennAbers, checks
 from abers.backends import core
 from abers.calibration.protected import ProtectedVennAbers
+from abers.mathematics import EXPIRE, LEARN, PREDICT, interleaved
 from abers.serialization import pack, seal, unpack
-from abers.steps import EXPIRE, LEARN, PREDICT, interleaved
 
 pytestmark = pytest.mark.native
 
@@ -285,7 +285,7 @@ def test_before_the_first_label_all_losses_are_zero() -> None:
 @pytest.mark.parametrize("weight", [0, 0.0, 1, 1.0, -1.0, math.nan, 2.0, True, None, "x"])
 def test_prior_weights_that_are_refused(weight: Any) -> None:  # noqa: ANN401 - anything
     """The weight of the raw probability is between 0 and 1, without the ends."""
-    with pytest.raises(ParameterError, match=r"raw_weight=.* must be a number between 0 and 1"):
+    with pytest.raises(ParameterError, match=r"raw_weight=.* must be a number above 0 and below 1"):
         ProtectedVennAbers(raw_weight=weight)
 
 

@@ -16,8 +16,8 @@ from tests.engine.calibration.models import given as drawn
 
 from abers import LabelError, OneVsRest, ParameterError, ProtectedMultiClass, ScoreError, StateError
 from abers.calibration import sets
+from abers.mathematics import LEARN, PREDICT
 from abers.serialization import pack, seal, unpack
-from abers.steps import LEARN, PREDICT
 
 if TYPE_CHECKING:
     from abers.arrays import Floats, Integers
@@ -290,7 +290,7 @@ def test_a_class_that_cannot_be_added() -> None:
 @pytest.mark.parametrize("weight", [0.0, 1.0, -1.0, math.nan, 2.0])
 def test_prior_weights_that_are_refused(weight: float) -> None:
     """The weight of the raw vector is between 0 and 1, without the ends."""
-    with pytest.raises(ParameterError, match=r"raw_weight=.* must be a number between 0 and 1"):
+    with pytest.raises(ParameterError, match=r"raw_weight=.* must be a number above 0 and below 1"):
         ProtectedMultiClass(NAMES, raw_weight=weight)
 
 

@@ -28,14 +28,14 @@ from abers import (
     checks,
 )
 from abers.backends import core
+from abers.mathematics import EXPIRE, LEARN, PREDICT, interleaved
 from abers.serialization import pack, seal, unpack
-from abers.steps import EXPIRE, LEARN, PREDICT, interleaved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from abers.arrays import Floats, Integers
-    from abers.calibration.raw_probability import Kind
+    from abers.calibration.protected import Kind
 
 pytestmark = pytest.mark.native
 
@@ -385,7 +385,7 @@ def test_a_refused_label_changes_nothing(refused: Callable[[Any], None]) -> None
 @pytest.mark.parametrize("weight", [0.0, 1.0, -1.0, math.nan, 2.0, None, "x"])
 def test_prior_weights_that_are_refused(weight: Any) -> None:  # noqa: ANN401 - anything
     """The weight of the raw probability is between 0 and 1, without the ends."""
-    with pytest.raises(ParameterError, match=r"raw_weight=.* must be a number between 0 and 1"):
+    with pytest.raises(ParameterError, match=r"raw_weight=.* must be a number above 0 and below 1"):
         ProtectedCrossVennAbers(raw_weight=weight)
 
 

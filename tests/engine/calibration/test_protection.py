@@ -17,8 +17,7 @@ from abers import ParameterError, StateError, VennAbers, WeightError
 from abers.arrays import EXPIRE, LEARN, ONE, PREDICT, REMOVE
 from abers.backends import core
 from abers.calibration import log_merge
-from abers.calibration.protected import ProtectedVennAbers
-from abers.calibration.raw_probability import KINDS
+from abers.calibration.protected import KINDS, ProtectedVennAbers
 from abers.reference import CalibrationSet
 from abers.serialization import pack, seal, unpack
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.calibration.raw_probability import Kind
+    from abers.calibration.protected import Kind
 
 pytestmark = pytest.mark.native
 

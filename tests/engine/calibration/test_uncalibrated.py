@@ -11,8 +11,8 @@ import pytest
 from abers import InputError, ParameterError, ScoreError, StateError, Uncalibrated, WeightError
 from abers.calibration import UncalibratedClasses
 from abers.checks import check_calibrator
+from abers.mathematics import LEARN, PREDICT
 from abers.serialization import MAX_COUNT, pack, seal
-from abers.steps import LEARN, PREDICT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

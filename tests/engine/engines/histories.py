@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from abers.stream.arrow_tables import ArrowOutputs
+    from abers.stream.outputs import ArrowOutputs
 
 KINDS = ("predictions", "outcomes", "dead_letters", "alarms")
 

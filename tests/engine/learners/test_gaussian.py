@@ -95,7 +95,7 @@ def test_without_a_degree_of_freedom_no_spread_is_stated() -> None:
         LeastSquares().fit(*data(4))
     assert LeastSquares().fit(*data(5)).predict(np.zeros((1, 3)))[1] > 0.0
     for alpha in (-1.0, np.inf, np.nan):
-        with pytest.raises(ParameterError, match="is not a penalty"):
+        with pytest.raises(ParameterError, match="must be a penalty"):
             Ridge(alpha)
 
 

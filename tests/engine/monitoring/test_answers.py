@@ -10,7 +10,7 @@ import pytest
 
 from abers.backends import core
 from abers.monitoring.answers import Answers, Sums, answers_of
-from abers.monitoring.answers.formats import NO_BREAK
+from abers.monitoring.formats import NO_BREAK
 
 DAY = 86_400_000
 START = 1_388_534_400_000  # 1 Jan 2014

@@ -1,4 +1,4 @@
-"""E-processes against forecasts of binary labels, `abers.monitoring.calibration_e_process`.
+"""E-processes against forecasts of binary labels, `abers.monitoring.e_processes`.
 
 The oracle keeps every observation in a list and computes all of it anew after each
 step; the simulations show the guarantees, and what is lost without them.
@@ -24,7 +24,7 @@ from abers.monitoring.e_processes import EXPIRES, LEARNS, PREDICTS, EProcessStep
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from abers.monitoring.evidence import Evidence
+    from abers.monitoring.tests import Evidence
 
     Floats = NDArray[np.float64]
 
@@ -574,7 +574,10 @@ def test_detection_delay(start: int) -> None:
 @pytest.mark.simulation
 @pytest.mark.long
 def test_late_drift() -> None:
-    """After 40,000 good steps the product has lost about e^52, and takes thousands to recover."""
+    """After 40,000 good steps the product has lost little, and yet takes thousands to grow.
+
+    The forecast itself has a weight in the bets, and by then nearly all of it.
+    """
     rng = np.random.default_rng(7)
     start, lost, since, change = 40_000, [], [], []
     for _ in range(8):
@@ -584,7 +587,7 @@ def test_late_drift() -> None:
         lost.append(bets.evidence()[0].log_wealth)
         since.append(first_crossing(made, start, 0))
         change.append(first_crossing(made, start, 1))
-    assert -80 < np.mean(lost) < -30
+    assert -3 < np.mean(lost) < 0
     assert np.median(change) < 1_500 < np.median(since)
 
 

@@ -99,10 +99,13 @@ def test_no_deviation_is_never_significant(s: float, v: float) -> None:
     assert not ConfidenceSequence(TIGHTEST, LEVEL).reaches(s, v, 0.999)
 
 
-@pytest.mark.parametrize("arguments", [(0.0, 0.1), (1.0, 0.0), (1.0, 1.0), (1.0, 0.1, 0.0)])
-def test_bad_parameters(arguments: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [((0.0, 0.1), "tightest"), ((1, 0), "alpha"), ((1, 1), "alpha"), ((1.0, 0.1, 0.0), "scale")],
+)
+def test_bad_parameters(arguments: tuple[float, ...], name: str) -> None:
     """Parameters out of their ranges are refused."""
-    with pytest.raises(ParameterError, match="positive"):
+    with pytest.raises(ParameterError, match=f"^{name}="):
         ConfidenceSequence(*arguments)
 
 

@@ -8,6 +8,7 @@ import os
 from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -237,9 +238,16 @@ def test_bands_of_no_draw() -> None:
 
 @pytest.mark.parametrize(
     ("forecasts", "labels", "error"),
-    [([0.5, 1.5], [0, 1], ScoreError), ([0.5], [2], LabelError), ([0.5], [1, 0], ParameterError)],
+    [
+        ([0.5, 1.5], [0, 1], ScoreError),
+        ([0.5, "a"], [0, 1], ScoreError),
+        ([0.5, [0.5, 0.5]], [0, 1], ParameterError),
+        ("a", [0], ParameterError),
+        ([0.5], [2], LabelError),
+        ([0.5], [1, 0], ParameterError),
+    ],
 )
-def test_bad_rows(forecasts: list[float], labels: list[int], error: type[Exception]) -> None:
+def test_bad_rows(forecasts: Any, labels: list[int], error: type[Exception]) -> None:  # noqa: ANN401
     """Invalid forecasts and labels, and unequal numbers of them, are refused."""
     with pytest.raises(error):
         corp(forecasts, labels)

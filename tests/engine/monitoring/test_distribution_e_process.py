@@ -185,7 +185,7 @@ def test_without_intervals_the_pit_values_raise_the_alarm() -> None:
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, math.nan])
 def test_no_level(level: float) -> None:
     """A level outside (0, 1) is refused."""
-    with pytest.raises(ParameterError, match="levels"):
+    with pytest.raises(ParameterError, match="level="):
         DistributionEProcess([0.5, level])
 
 

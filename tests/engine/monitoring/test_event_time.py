@@ -1,10 +1,10 @@
-"""Event times and spans as text, `abers.monitoring.event_time`."""
+"""Event times and spans as text, `abers.monitoring.formats`."""
 
 from __future__ import annotations
 
 import pytest
 
-from abers.monitoring.event_time import duration, event_time
+from abers.monitoring.formats import duration, event_time
 
 
 @pytest.mark.parametrize(

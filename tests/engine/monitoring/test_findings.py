@@ -14,7 +14,7 @@ from tests.oracles import confidence_sequence, findings
 
 from abers.backends import core
 from abers.monitoring import ForecastGroup, VerdictSequence
-from abers.monitoring.findings import (
+from abers.monitoring.forecast_groups import (
     FIRST_BIN,
     LOWER,
     NOT_FOUND,
@@ -25,8 +25,8 @@ from abers.monitoring.findings import (
     TRUSTWORTHY,
     UNDER_CONFIDENT,
     UPPER,
+    tolerances,
 )
-from abers.monitoring.forecast_groups import tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Guide to how many labels a verdict needs, `abers.monitoring.label_need`."""
+"""Guide to how many labels a verdict needs, `abers.monitoring.forecast_groups`."""
 
 from __future__ import annotations
 

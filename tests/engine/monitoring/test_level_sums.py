@@ -1,4 +1,4 @@
-"""Sums of labels against a level, and verdicts on them, `abers.monitoring.level_sums`."""
+"""Sums of labels against a level, and verdicts on them, `abers.monitoring.forecast_groups`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from abers.monitoring import DistributionEProcess, EProcessSteps, VerdictSequence
-from abers.monitoring.level_sums import LevelSums
-from abers.monitoring.verdict_parts import verdict_parts
+from abers.monitoring.forecast_groups import LevelSums
+from abers.monitoring.verdict import verdict_parts
 
 COUNTED = st.lists(st.sampled_from([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.25, 0.25)]), max_size=30)
 N = 6_000

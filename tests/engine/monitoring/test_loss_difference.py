@@ -68,8 +68,8 @@ COST = [(q, p, y) for p, q, y in SAVED]
             (
                 "Calibration cost 0.51 nats a label (at least 0.35), over 1,000 labels from event "
                 "time 0 until event time 999. To serve better probabilities, let it forget old "
-                "labels (calibrator.window), protect the raw score (calibrator.probability = "
-                '"protected"), or only monitor (calibrator.kind = "none").'
+                "labels (calibrator.window), serve protected probabilities (calibrator.probability "
+                '= "protected"), or only monitor (calibrator.kind = "none").'
             ),
         ),
         (

@@ -1,4 +1,4 @@
-"""The size of a change, as the tests of a view report it, `abers.monitoring.shift`."""
+"""The size of a change, as the tests of a view report it, `abers.monitoring.tested_view`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Verdicts on parts of predictions, `abers.monitoring.verdict_parts`."""
+"""Verdicts on parts of predictions, `abers.monitoring.verdict`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from abers.monitoring import Verdict, VerdictSequence, Words
-from abers.monitoring.verdict_parts import verdict_parts
+from abers.monitoring.verdict import verdict_parts
 
 
 def verdict(part: str, forecast: float, ones: int, n: int = 4_000) -> Verdict:

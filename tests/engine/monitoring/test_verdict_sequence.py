@@ -16,8 +16,7 @@ from tests.oracles import verdict_sequence
 from abers import LabelError, ParameterError, ScoreError
 from abers.backends import core
 from abers.monitoring import ForecastGroups, VerdictSequence
-from abers.monitoring.findings import STATUSES
-from abers.monitoring.forecast_groups import GRID
+from abers.monitoring.forecast_groups import GRID, STATUSES
 
 Rows = Any  # forecasts, labels, times
 HOUR = 3_600_000

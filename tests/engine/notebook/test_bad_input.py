@@ -22,8 +22,8 @@ COLUMNS: list[tuple[dict[str, Any], type[InputError], str]] = [
     ({"y": [0, -1], "p": [0.1, 0.2]}, LabelError, "row 1: label -1 is not 0 or 1; map"),
     ({"y": ["no", "yes"], "p": [0.1, 0.2]}, LabelError, "row 0: label 'no' is not 0 or 1; map"),
     ({"y": [0.1, 0.9], "p": [0, 1]}, LabelError, "row 0: label 0.1 .* labels are the first"),
-    ({"y": 1, "p": [0.5]}, ParameterError, r"y must be one-dimensional, not of shape \(\)"),
-    ({"y": [[0], [1]], "p": [0.1, 0.2]}, ParameterError, r"y must be one-dimensional.*\[:, 1\]"),
+    ({"y": 1, "p": [0.5]}, ParameterError, r"y must be .*\(\); pass a list or an array"),
+    ({"y": [[0], [1]], "p": [0.1, 0.2]}, ParameterError, r"y must be one-dimensional.*\[:, 0\]"),
     ({"y": [0, 1], "p": [0.1, NAN]}, ScoreError, "row 1: score nan is not a finite .* drop the"),
     ({"y": [0, 1], "p": [0.1, 20]}, ScoreError, r"row 1: forecast 20\.0 .* divide percentages"),
     ({"y": [0, 1], "p": [-0.1, 0]}, ScoreError, r"row 0: forecast -0\.1 is not a probability"),
@@ -62,7 +62,7 @@ OTHERS: list[tuple[dict[str, Any], type[InputError], str]] = [
     ({"model": ["a", None]}, ParameterError, "row 1: the model is missing; name it, or drop"),
     ({"model": [1.0, NAN]}, ParameterError, "row 1: the model is missing"),
     ({"segment": pd.Series(["a", pd.NA])}, ParameterError, "row 1: the segment is missing"),
-    ({"tolerance": 0.5}, ParameterError, "tolerance 0.5 must be a finite ratio"),
+    ({"tolerance": 0.5}, ParameterError, "tolerance=0.5 must be a finite number"),
 ]
 
 

@@ -232,7 +232,7 @@ def test_numbers_of_classes() -> None:
         (["a"], {"a": [0.5], "b": [0.4]}, ScoreError, r"row 0: forecasts \[0\.5, 0\.4\] do not s"),
         (["a"], {"a": [1.5], "b": [-0.5]}, ScoreError, r"class 'a': row 0: forecast 1\.5 is not"),
         (["a"], {"a": [None], "b": [1.0]}, ScoreError, "class 'a': row 0: score None is not a fi"),
-        (["a"], {"a": [1.0]}, ParameterError, r"classes=\['a'\] are not 2 to 2 different labels"),
+        (["a"], {"a": [1.0]}, ParameterError, "p has the class 'a' alone; give a column for each"),
         (["a"], {"a": [0.5, 1], "b": [0.5, 0]}, ParameterError, "y has 1 rows, p has 2"),
         (["a"], {"a": [0.5], "b": [0.5, 0]}, ParameterError, "class 'b' has 2 rows, class 'a' "),
     ],

@@ -10,7 +10,7 @@ import numpy as np
 from abers.pages.model_document import model_blocks, model_document
 from abers.pages.model_findings import LatestOutcomes, ModelDetails
 from abers.stream import Events, Label, Observation, Processor, Settings
-from abers.stream.history import experts_at
+from abers.stream.alarms import experts_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable

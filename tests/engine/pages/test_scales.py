@@ -1,4 +1,4 @@
-"""Scales and their round numbers, `abers.pages.figures.scales`."""
+"""Scales and their round numbers, `abers.pages.figures.plot`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from abers.pages.figures.scales import Scale, drawn, nice_ticks, number_text, widened
+from abers.pages.figures.plot import Scale, drawn, nice_ticks, number_text, widened
 
 numbers = st.floats(-1e12, 1e12)
 

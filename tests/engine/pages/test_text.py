@@ -33,8 +33,7 @@ from abers.pages.blocks import (
     Trace,
     Traces,
 )
-from abers.pages.ink import width_of
-from abers.pages.text import text
+from abers.pages.text import text, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Ticks of time axes, `abers.pages.figures.time_ticks`."""
+"""Ticks of time axes, `abers.pages.figures.plot`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers.pages.figures.time_ticks import can_be_times, time_text, time_ticks
+from abers.pages.figures.plot import can_be_times, time_text, time_ticks
 
 ZONES = ["UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Sao_Paulo"]
 

@@ -45,9 +45,9 @@ def test_other_lines_differ_in_two_ways() -> None:
 def test_a_bar_for_each_name() -> None:
     """Bars have the given lengths, and the first name is at the top."""
     weights = {"raw": 0.25, "platt": 0.75}
-    drawn = bars(weights, title="Weights", x_name="weight", y_name="expert")
+    drawn = bars(weights, title="Weights", x_name="weight", y_name="method")
     (trace,) = drawn.data
     assert (trace.y, trace.x, trace.orientation) == (("raw", "platt"), (0.25, 0.75), "h")
     assert drawn.layout.yaxis.autorange == "reversed"
     assert drawn.layout.xaxis.title.text == "weight"
-    assert drawn.layout.yaxis.title.text == "expert"
+    assert drawn.layout.yaxis.title.text == "method"

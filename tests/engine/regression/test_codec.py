@@ -1,4 +1,4 @@
-"""The saved form of a regression calibrator, `abers.regression.predictive_sets`."""
+"""The saved form of a regression calibrator, `abers.regression.ivapr`."""
 
 from __future__ import annotations
 

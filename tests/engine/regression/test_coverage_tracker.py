@@ -149,7 +149,7 @@ def test_what_is_refused_changes_nothing() -> None:
     ]:
         with pytest.raises(ParameterError, match="support"):
             CoverageTracker(0.8, support)
-    with pytest.raises(ParameterError, match="negative; give a number of 0 or more"):
+    with pytest.raises(ParameterError, match=r"slack=-1\.0 must be a finite number of 0 or more"):
         CoverageTracker(0.8, SUPPORT, slack=-1.0)
     tracker = CoverageTracker(0.8, SUPPORT)
     tracker.predict_one(4.0, 6.0, number=1)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from abers import LabelError, ParameterError, ScoreError, StateError, checks
+from abers.mathematics import EXPIRE, LEARN, PREDICT
 from abers.regression import PredictiveDistribution, ProtectedIVAPR
 from abers.serialization import seal
-from abers.steps import EXPIRE, LEARN, PREDICT
 
 if TYPE_CHECKING:
     from abers.arrays import Floats

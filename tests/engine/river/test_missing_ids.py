@@ -1,4 +1,4 @@
-"""The warning about late labels without ids: `abers.river._missing_ids`."""
+"""The warning about late labels without ids: `abers.river._wrapper`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from abers.river import (
     VennAbersMultiClassifier,
     VennAbersRegressor,
 )
-from abers.river._missing_ids import MissingIdCheck
+from abers.river._wrapper import MissingIdCheck
 
 ACCURACY: Any = metrics.Accuracy
 WRAPPERS: list[Any] = [

@@ -1,4 +1,4 @@
-"""Models that a river wrapper does not take: `abers.river._model_check`."""
+"""Models that a river wrapper does not take: `abers.river._wrapper`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from abers import LabelError, OneVsRest, ParameterError, ScoreError, VennAbers, WeightError
 from abers.calibration import cross_ends, cross_log_merge, log_merge
 from abers.sklearn import VennAbersCalibratedClassifier
-from abers.sklearn._scores import class_scores
+from abers.sklearn._meta_estimator import class_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable

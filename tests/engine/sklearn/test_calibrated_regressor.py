@@ -248,7 +248,7 @@ def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
 def test_levels_that_make_no_sense(level: Any) -> None:  # noqa: ANN401 - anything
     """A level lies between 0 and 1."""
     model, _, X, _ = prefit()
-    with pytest.raises(ParameterError, match=r"level=.* does not lie between 0 and 1"):
+    with pytest.raises(ParameterError, match=r"^level=.* must be a number above 0 and below 1"):
         model.predict_interval(X, level)
 
 

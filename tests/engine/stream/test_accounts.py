@@ -27,7 +27,7 @@ from abers.stream import (
     Processor,
     Settings,
     accounts,
-    retirement,
+    state,
 )
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_the_accounts_close(data: st.DataObject, task: str, calls: str, *, learn
     wanted, made = data.draw(hostile(task, learns=learns))
     learner = (TASKS[task][2] if task in TASKS else Scorer) if learns else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retirement, "_MIN_CLOCK_EVENTS", 3)
+        patch.setattr(state, "_MIN_CLOCK_EVENTS", 3)
         live, other = (Processor(wanted, learner=learner and learner()) for _ in range(2))
         held: list[Event] = []
         for one, call in zip(made, calls, strict=False):

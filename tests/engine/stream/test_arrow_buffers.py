@@ -1,4 +1,4 @@
-"""Arrow arrays and numpy arrays, `abers.stream.arrow_buffers`."""
+"""Arrow arrays and numpy arrays, `abers.stream.arrow_columns`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers.stream.arrow_buffers import new_array, numbers, repeated_array, text_ends, valid_rows
+from abers.stream.arrow_columns import new_array, numbers, repeated_array, text_ends, valid_rows
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -63,7 +63,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 from abers.stream import Events, Processor
-from abers.stream.arrow_buffers import new_array
+from abers.stream.arrow_columns import new_array
 size = 20
 times = new_array(1_772_323_200_000 + 1000 * np.arange(size), pa.int64())
 table = pa.RecordBatch.from_arrays(

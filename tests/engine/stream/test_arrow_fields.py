@@ -18,7 +18,7 @@ from tests.engine.stream.cases import Scorer
 
 from abers import ParameterError
 from abers.stream import Events, Label, Observation, Processor, Settings
-from abers.stream.arrow_fields import models_and_times, needed_columns
+from abers.stream.arrow_columns import models_and_times, needed_columns
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -324,9 +324,7 @@ def test_rows_whose_labels_cannot_be_released() -> None:
         ("d", "missing-field"),
         ("b", "missing-field"),
     ]
-    assert (
-        "label's time 2 is before that of its observation, 3" in outputs.dead_letters[0][1].detail
-    )
+    assert "known, the label's time, is 0.001 sec" in outputs.dead_letters[0][1].detail
     assert outputs.outcomes is not None
     assert outputs.outcomes.columns["id"].tolist() == ["e", "a"]
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from abers.stream import Alarm, Event, Events, Label, Observation, Processor, Settings
-from abers.stream.dead_letter_record import TIMED_OUT
+from abers.stream.outputs import TIMED_OUT
 
 pa: Any = pytest.importorskip("pyarrow")
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from abers import ParameterError
 from abers.stream import Event, Events, Label, Observation, Outcome, Prediction, Processor, Rows
-from abers.stream.column_types import column, objects
+from abers.stream.cells import column, objects
 
 VALUES: Any = st.one_of(
     st.none(),

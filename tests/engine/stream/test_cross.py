@@ -1,4 +1,4 @@
-"""Cross Venn-Abers prediction in a stream, `abers.stream.tasks.cross`."""
+"""Cross Venn-Abers prediction in a stream, `abers.stream.tasks.binary`."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.engine.stream.cases import Scorer
 
 from abers.stream import Events, Label, Observation, Processor, Settings
 from abers.stream.accounts import unbalanced
-from abers.stream.decided import ENDS
+from abers.stream.validation import ENDS
 
 WAIT, ANY = 10, 1 << 53  # milliseconds; the first event starts the clock
 COUNT = 40

@@ -1,4 +1,4 @@
-"""The order of events by time, `abers.stream.event_order`."""
+"""The order of events by time, `abers.stream.columns`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers.stream.event_order import observations_before, released_order, time_order
+from abers.stream.columns import observations_before, released_order, time_order
 
 TIMES = st.lists(st.integers(0, 4), max_size=8)
 

@@ -1,4 +1,4 @@
-"""The history of a model, `abers.stream.history`: bounded, even, and kept over restarts."""
+"""The history of a model, `abers.stream.alarms`: bounded, even, and kept over restarts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from abers.exceptions import StateError
 from abers.monitoring import BinaryMonitor
 from abers.stream import Events, Label, Observation, Processor, Settings, make_task
-from abers.stream.history import ModelHistory, experts_at
+from abers.stream.alarms import ModelHistory, experts_at
 
 BINARY = Settings(scores="probability")
 NUMBERS = Settings(task="regression")

@@ -171,6 +171,15 @@ def test_a_few_events_as_objects(data: st.DataObject, task: str) -> None:
     assert live.state_bytes() == other.state_bytes() == third.state_bytes()
 
 
+def test_a_few_events_with_an_empty_extra() -> None:
+    """An extra field of nothing is in the entry of a list as in that of columns."""
+    live, other = Processor(), Processor()
+    for part in ([obs("a")], [obs("b", extra={}), obs("c")]):
+        entry, same = live.process_logged(part)[1], other.process_logged(Events.of(part))[1]
+        assert entry == same
+    assert same.extra == b"[{},null]"
+
+
 def test_a_list_with_something_else() -> None:
     """A list with anything but events is refused, and nothing is processed."""
     live = Processor()

@@ -110,12 +110,12 @@ def test_a_restored_stream_goes_on_with_its_rates() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"scores": "probability"}, "needs probability='merged': a protected one is about the"),
+        ({"scores": "probability"}, "needs probability='merged': the protected probability is"),
         ({"calibrator": "platt"}, "is not for 'platt'; leave it out"),
         ({"calibrator": "protected", "scores": "logit"}, "is not for 'protected'; leave it out"),
         ({"task": "multiclass", "classes": ("a", "b")}, "applies only to the task 'binary'"),
-        ({"label_rates": (0.5,)}, r"\(0.5,\) is not two shares from 1e-06 to 1; write that of"),
-        ({"label_rates": (0.0, 1.0)}, "is not two shares"),
+        ({"label_rates": (0.5,)}, r"\(0.5,\) must be two shares from 0.000001 to 1: of the"),
+        ({"label_rates": (0.0, 1.0)}, "must be two shares"),
         ({"label_rates": "0.5"}, "is not a list of finite numbers"),
         (
             {"probability": "merged", "unlabelled": 0, "label_timeout": 60},

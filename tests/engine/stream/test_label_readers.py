@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.stream.cells import BadRecordError
-from abers.stream.label_readers import ClassReader, LabelReader
-from abers.stream.readers import ClassScoresReader
+from abers.stream.readers import ClassReader, ClassScoresReader, LabelReader
 from abers.stream.schema_columns import Readers
 
 CLASSES = ("cat", "7")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from abers.stream.masks import any_of, both, either, mask_of, numbers_of, others
+from abers.stream.cells import any_of, both, either, mask_of, numbers_of, others
 
 if TYPE_CHECKING:
-    from abers.stream.masks import Rows
+    from abers.stream.cells import Rows
 
 SIZE = 3
 ROWS: list[Rows] = [

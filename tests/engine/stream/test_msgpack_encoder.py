@@ -1,4 +1,4 @@
-"""MessagePack in pieces, `abers.stream.msgpack_encoder`."""
+"""MessagePack in pieces, `abers.stream.component`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers import StateError
-from abers.stream.msgpack_encoder import (
+from abers.stream.component import (
     ARRAY,
     BINARY,
     MAP,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.backends import core
-from abers.stream.texts import fits, is_text
+from abers.stream.option import fits, is_text
 
 _SURROGATE = "a\ud800"
 

@@ -8,8 +8,20 @@ import msgspec
 import pytest
 
 from abers.stream import Settings
-from abers.stream.option import REMOVE, SET, Front, Option, Problem, Quoted, Ref, declared, shown
-from abers.stream.option_values import OptionValues, found_by, read_all
+from abers.stream.option import (
+    REMOVE,
+    SET,
+    Front,
+    Option,
+    OptionValues,
+    Problem,
+    Quoted,
+    Ref,
+    declared,
+    found_by,
+    read_all,
+    shown,
+)
 from abers.stream.settings import setting_options
 
 

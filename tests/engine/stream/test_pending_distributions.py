@@ -1,4 +1,4 @@
-"""Distributions that wait for their labels, `abers.stream.pending_distributions`."""
+"""Distributions that wait for their labels, `abers.stream.pending_store`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from abers import ParameterError
 from abers.regression import PredictiveDistribution
-from abers.stream.pending_distributions import (
+from abers.stream.pending_store import (
     PendingDistributions,
     SavedDistributions,
     distribution_scores,

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abers.stream.cells import BadRecordError
-from abers.stream.column_types import column, objects
-from abers.stream.label_readers import ClassReader, LabelReader
+from abers.stream.cells import BadRecordError, column, objects
 from abers.stream.option import said
 from abers.stream.readers import (
     CellReader,
+    ClassReader,
     ClassScoresReader,
     ExtraReader,
     FeaturesReader,
     FoldScoresReader,
     IdReader,
+    LabelReader,
     NameReader,
     NumberReader,
     PlainReader,

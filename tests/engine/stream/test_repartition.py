@@ -35,7 +35,7 @@ from abers.exceptions import SettingsError
 from abers.serialization import seal
 from abers.stream import Alarm, DeadLetter, Event, Events, Processor, Settings, accounts
 from abers.stream.repartition import join, split
-from abers.stream.saved_join import Clocks
+from abers.stream.saved_state import Clocks
 from abers.stream.snapshot import MAGIC, Snapshot, read, write
 
 if TYPE_CHECKING:

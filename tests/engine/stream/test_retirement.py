@@ -1,4 +1,4 @@
-"""Retirement of models, `abers.stream.retirement`."""
+"""Retirement of models, `abers.stream.state`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learners in snapshots, `abers.stream.saved_learners`: by skops instead of as a pickle."""
+"""Learners in snapshots, `abers.stream.learners`: by skops instead of as a pickle."""
 
 from __future__ import annotations
 

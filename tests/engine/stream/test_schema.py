@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.stream import Event, Label, Observation
-from abers.stream.cells import BadRecordError, Cells, RawColumns
-from abers.stream.column_types import objects
-from abers.stream.fields import Fields
-from abers.stream.schema import Reading, Schema
+from abers.stream.cells import BadRecordError, Cells, Fields, RawColumns, objects
+from abers.stream.columns import Reading, Schema
 from abers.stream.schema_columns import Kind, Readers
 
 TIME = 1_700_000_000_000
@@ -159,7 +157,7 @@ def test_a_label_has_a_time_of_its_own() -> None:
     assert read_row(record, "labelled", label_time="seen") == Row(OBSERVED, 0, TIME + 5000)
     reason, detail = refused({**record, "seen": TIME - 1}, "labelled", label_time="seen")
     assert reason == "bad-time"
-    assert detail.startswith("the label's time 1699999999999 is before that of its observation")
+    assert detail.startswith("seen, the label's time, is 0.001 seconds before time, that")
 
 
 @pytest.mark.parametrize(
@@ -195,6 +193,30 @@ def test_a_label_that_is_not_known_yet_is_awaited(empty: object) -> None:
     for seen in (None, "", TIME + 5, "tomorrow"):
         found = read_row({**record, "seen": seen}, "labelled", label_time="seen")
         assert found == Row(OBSERVED, None, TIME)
+
+
+def test_a_record_of_a_log_is_an_observation_or_a_label() -> None:
+    """One that is both is refused, since its label would count for nothing."""
+    label = {"id": "a1", "time": TIME, "model": "fraud", "label": 1}
+    assert read(label, "log") == Label("a1", TIME, "fraud", 1)
+    for unknown in ({}, {"label": None}, {"label": ""}, {"label": math.nan}, {"label": "N/A"}):
+        assert read({**OWN, **unknown}, "log") == OBSERVED
+    reason, detail = refused({**OWN, "label": 0}, "log")
+    assert reason == "bad-label"
+    assert detail == (
+        'the record has "score" and "label", but labels have records of their own here; write '
+        "the label in a later record with the same id, or name in fields the column of the label's "
+        "time as label_time"
+    )
+    assert read({**label, "score": math.nan}, "log") == Label("a1", TIME, "fraud", 1)
+    assert read(OWN, "log", label="const:1") == OBSERVED, "each record without a score is a label"
+    named = read_row({**OWN, "label": "NA"}, "log", Readers.binary(["yes"])).event
+    assert named == OBSERVED
+    with pytest.raises(BadRecordError, match="labels have records of their own"):
+        read({**OWN, "label": "NA"}, "log", Readers.binary(["NA"]))
+    two = {**OWN, "a": 1, "label": 0}
+    assert 'has "score" and "a" and "label"' in refused(two, "log", x=["a", "b"])[1]
+    assert read({**OWN, "label": 0}) == OBSERVED, "its labels come from elsewhere"
 
 
 def test_a_label_without_its_time_is_refused() -> None:
@@ -311,7 +333,7 @@ GOOD = st.fixed_dictionaries(
 )
 NAMES = st.sampled_from(["id", "time", "model", "score", "label", "segment", "seen"])
 RECORDS = st.lists(st.one_of(GOOD, st.dictionaries(NAMES, VALUES)), max_size=5)
-KINDS = st.sampled_from(["mixed", "labels", "labelled"])
+KINDS = st.sampled_from(["mixed", "log", "labels", "labelled"])
 FIELDS = st.builds(
     Fields,
     segment=st.sampled_from([None, "segment", "const:s"]),

@@ -1,4 +1,4 @@
-"""Settled predictions of many keys, `abers.stream.settled_scores`, against keys by themselves."""
+"""Settled predictions of many keys, `abers.stream.calibration_step`, against keys by themselves."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.engine.monitoring.label_monitor import Labels
 from abers.backends import core
 from abers.monitoring import BinaryForecasts, ProtectionMonitor, ScoredRows, task_monitor
 from abers.stream import Settings
-from abers.stream.history import ModelHistory
-from abers.stream.settled_scores import add_settled
+from abers.stream.alarms import ModelHistory
+from abers.stream.calibration_step import add_settled
 from abers.stream.tasks.registry import make_task
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.stream.ordered import merged
 
 from abers import CrossVennAbers, OneVsRest, VennAbers
-from abers.calibration.folds import fold_of_id
+from abers.calibration.cross import fold_of_id
 from abers.stream import Label, Observation, Processor, Settings
 
 if TYPE_CHECKING:

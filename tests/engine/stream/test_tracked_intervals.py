@@ -28,7 +28,7 @@ from abers.stream import (
 )
 from abers.stream.settings import DISTRIBUTIONS as USES
 from abers.stream.tasks.registry import make_task
-from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
+from abers.stream.tasks.regression import TrackedCalibrator
 
 if TYPE_CHECKING:
     from collections.abc import Callable

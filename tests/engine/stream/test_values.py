@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.stream.cells import BadRecordError
-from abers.stream.label_readers import LabelReader
-from abers.stream.readers import ExtraReader, FeaturesReader, IdReader, ScoreReader
+from abers.stream.readers import ExtraReader, FeaturesReader, IdReader, LabelReader, ScoreReader
 from abers.stream.times import TimeReader
 
 if TYPE_CHECKING:

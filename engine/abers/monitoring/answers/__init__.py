@@ -4,14 +4,17 @@ They are about now: the latest labels, in the order of the predictions as far as
 came or expired. All are functions of sums that the core keeps.
 """
 
-from abers.monitoring.answers.answer import Answer, saved_range
-from abers.monitoring.answers.answers import Answers, answers_of
-from abers.monitoring.answers.calibration_error import CalibrationError
-from abers.monitoring.answers.intervals import labels_of_a_mark, main_level
-from abers.monitoring.answers.pays import Saved
-from abers.monitoring.answers.period import ClassViews, Dot, Errors, Period, Point
-from abers.monitoring.answers.rows import IntervalRow, Row, View
-from abers.monitoring.answers.sums import Sums
+from abers.monitoring.answers.answers import Answer, Answers, answers_of, saved_range
+from abers.monitoring.answers.period import ClassViews, Dot, Errors, Period, Point, Saved
+from abers.monitoring.answers.rows import (
+    CalibrationError,
+    IntervalRow,
+    Row,
+    Sums,
+    View,
+    labels_of_a_mark,
+    main_level,
+)
 
 __all__ = [
     "Answer",

@@ -3,7 +3,6 @@
 The colours are variables of the page, so that a figure follows its light and its dark set.
 """
 
-from abers.pages.figures.drawing import draw
-from abers.pages.figures.signs import sign
+from abers.pages.figures.drawing import draw, sign
 
 __all__ = ["draw", "sign"]

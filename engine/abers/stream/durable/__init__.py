@@ -4,7 +4,7 @@
 `Follower` reads along. Both need only files.
 """
 
-from abers.stream.durable.follower import Follower
 from abers.stream.durable.processor import DurableProcessor
+from abers.stream.durable.restore import Follower
 
 __all__ = ["DurableProcessor", "Follower"]

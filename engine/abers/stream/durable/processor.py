@@ -1,14 +1,23 @@
-"""The durable processor: a processor, its journal with group commit, and its snapshots."""
+"""The durable processor: a processor, its journal with group commit, and its snapshots.
+
+While a group is written, which takes as long as the disk takes, requests gather for the next. So a
+disk that syncs a thousand times a second serves far more requests.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from itertools import chain, islice
-from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from itertools import chain, islice, pairwise
+from queue import Empty, SimpleQueue
+from threading import RLock, Thread
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
+
+import msgspec
+import numpy as np
 
 from abers import validation
 from abers.exceptions import DurabilityError, ParameterError
@@ -16,30 +25,181 @@ from abers.stream.background_snapshot import BackgroundSnapshotter
 from abers.stream.columns import Events, as_events, require_events
 from abers.stream.durable.answers import AnswerMemory
 from abers.stream.durable.folder import StateFolder
-from abers.stream.durable.frames import START, file_head, frame, require_encodable
-from abers.stream.durable.group_commit import GroupCommit
-from abers.stream.durable.journal_file import JournalFile
+from abers.stream.durable.journal_file import (
+    START,
+    JournalFile,
+    file_head,
+    frame,
+    require_encodable,
+)
 from abers.stream.durable.restore import RestoreOptions, restored
-from abers.stream.durable.shares import shares, together
 from abers.stream.events import Observation
 from abers.stream.journal import encoded_extra
+from abers.stream.outputs import Outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from concurrent.futures import Future
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
+    from abers.arrays import Integers
     from abers.learners import Learner
     from abers.serialization import Piece
     from abers.stream.background_snapshot import SnapshotResult
     from abers.stream.durable.answers import EventAnswer
-    from abers.stream.events import Event
+    from abers.stream.events import DeadLetter, Event
     from abers.stream.option import Front
-    from abers.stream.outputs import Outputs
     from abers.stream.processor import Processor
     from abers.stream.settings import Settings
 
-__all__ = ["DurableProcessor"]
+__all__ = ["DurableProcessor", "GroupCommit", "Waiting", "shares", "together"]
+
+
+def together(parts: Sequence[Events | list[Event]]) -> Events | list[Event]:
+    """Return the events of all parts, in their order: a list if all are lists."""
+    if len(parts) == 1:
+        return parts[0]
+    lists = [one for one in parts if isinstance(one, list)]
+    if len(lists) == len(parts):
+        return [event for part in lists for event in part]
+    return Events.joined([one if isinstance(one, Events) else Events.of(one) for one in parts])
+
+
+def shares(outputs: Outputs, sizes: Sequence[int]) -> list[Outputs]:
+    """Return the outputs of each part of a batch, without alarms and `settled_batch`.
+
+    Parameters
+    ----------
+    outputs
+        Those of the batch.
+    sizes
+        Number of events of each part.
+
+    Examples
+    --------
+    >>> from abers.stream import Observation, Processor
+    >>> batch = Events.of([Observation(name, 1, score=0.5) for name in "abc"])
+    >>> first, second = shares(Processor().process_batch(batch), [1, 2])
+    >>> second.predictions.columns["id"].tolist(), second.predicted.tolist()
+    (['b', 'c'], [0, 1])
+    """
+    outputs = outputs._replace(settled_batch=None, alarms=())
+    if len(sizes) == 1:
+        return [outputs]
+    bounds = np.cumsum([0, *sizes])
+    predicted, settled = (np.searchsorted(rows, bounds) for rows in outputs[3:5])
+    made: list[Outputs] = []
+    for part, (start, end) in enumerate(pairwise(bounds.tolist())):
+        rows, labels = _slice(predicted, part), _slice(settled, part)
+        made.append(
+            Outputs(
+                outputs.predictions[rows],
+                None if outputs.outcomes is None else outputs.outcomes[labels],
+                [_moved(one, start) for one in outputs.dead_letters if start <= one[0] < end],
+                outputs.predicted[rows] - start,
+                outputs.settled[labels] - start,
+                retired=() if part else outputs.retired,
+            )
+        )
+    return made
+
+
+def _slice(bounds: Integers, part: int) -> slice:
+    return slice(int(bounds[part]), int(bounds[part + 1]))
+
+
+def _moved(one: tuple[int, DeadLetter], start: int) -> tuple[int, Any]:
+    """Return a dead letter with its row in its part."""
+    row, letter = one
+    if letter.row is not None:
+        letter = msgspec.structs.replace(letter, row=letter.row - start)
+    return row - start, letter
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Waiting(NamedTuple, Generic[T, R]):
+    """A request that waits, with its size and the future of its result."""
+
+    request: T
+    size: int
+    future: Future[R]
+
+
+class GroupCommit(Generic[T, R]):
+    """Writes requests in groups, in the order in which they came.
+
+    Parameters
+    ----------
+    write
+        Writes a group, and returns a result for each request. If it raises, the group and all later
+        requests get that error, and nothing is written any more.
+    most
+        Size of a group beyond which no request is added.
+
+    Examples
+    --------
+    >>> commit = GroupCommit(lambda group: [2 * one for one in group], 10)
+    >>> commit.submit(4, 1).result()
+    8
+    >>> commit.close()
+    """
+
+    def __init__(self, write: Callable[[Sequence[T]], Sequence[R]], most: int) -> None:
+        self._write, self._most = write, most
+        self._queue: SimpleQueue[Waiting[T, R] | None] = SimpleQueue()
+        self.error: BaseException | None = None
+        self._thread = Thread(target=self._run, name="commit", daemon=True)
+        self._thread.start()
+
+    def submit(self, request: T, size: int) -> Future[R]:
+        """Let a request wait for the next group."""
+        future: Future[R] = Future()
+        self._queue.put(Waiting(request, size, future))
+        return future
+
+    def close(self) -> None:
+        """Write what waits, and end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        goes_on = True
+        while goes_on:
+            group, goes_on = self._gathered()
+            group = [one for one in group if one.future.set_running_or_notify_cancel()]
+            if group:
+                self._commit(group)
+
+    def _gathered(self) -> tuple[list[Waiting[T, R]], bool]:
+        """Return the requests that wait, at least one, and whether more may come."""
+        group: list[Waiting[T, R]] = []
+        one, size = self._queue.get(), 0
+        while one is not None:
+            group.append(one)
+            size += one.size
+            if size >= self._most:
+                return group, True
+            try:
+                one = self._queue.get_nowait()
+            except Empty:
+                return group, True
+        return group, False
+
+    def _commit(self, group: Sequence[Waiting[T, R]]) -> None:
+        if self.error is None:
+            try:
+                results = self._write([one.request for one in group])
+            except BaseException as error:  # noqa: BLE001 - each request gets it
+                self.error = error
+            else:
+                for one, result in zip(group, results, strict=True):
+                    one.future.set_result(result)
+        if self.error is not None:
+            for one in group:
+                one.future.set_exception(self.error)
+
 
 _JOURNAL, _SNAPSHOT = "journal", "snapshot"
 _JOURNAL_BYTES = 64 << 20  # read and applied in a few seconds
@@ -246,7 +406,7 @@ class DurableProcessor:
             return self._last_snapshot
 
     def close(self) -> None:
-        """Write what waits, and give the folder free; closing again does nothing."""
+        """Write what waits, and release the folder; closing again does nothing."""
         if not self._closed:
             self._closed = True
             self._commit.close()

@@ -10,37 +10,72 @@ To add a task, subclass `Task`, and add a line to `abers.stream.tasks.registry`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from abers import registry
-from abers.calibration.lane_mixture import LaneMixture
+from abers.calibration.protected import LaneMixture
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
-from abers.stream.column_types import objects
-from abers.stream.rows import Rows
+from abers.stream.cells import objects
+from abers.stream.outputs import Rows
 from abers.stream.setting_rules import FORGETTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from msgspec import Struct
+    from numpy.typing import NDArray
 
     from abers._core import Model
     from abers.arrays import Bytes, Floats, Integers
     from abers.base import Calibrator
-    from abers.forgetting import Forgetting
+    from abers.mathematics import Forgetting
     from abers.monitoring import EProcess, Mixture, ScoredRows, TaskMonitor
     from abers.regression import CoverageTracker
-    from abers.stream.column_types import Column
+    from abers.stream.cells import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
-    from abers.stream.tasks.rows import SettledRows
 
     AnyCalibrator = Calibrator[Any, Any, Any, Any]
 
-__all__ = ["CalibrationSteps", "PredictionRows", "RowCalibrator", "Task"]
+__all__ = [
+    "CalibrationSteps",
+    "OneStep",
+    "PredictionRows",
+    "RowCalibrator",
+    "SettledRows",
+    "Task",
+    "by_name",
+    "dicts",
+]
+
+
+class SettledRows(NamedTuple):
+    """Labelled predictions, a row each."""
+
+    events: Events  # observation or label, whichever came last: both have the id and the model
+    segments: Column  # of the observations
+    label_times: Integers
+    times: Integers  # event times of the observations
+    rows: Floats  # score and prediction as issued, then any columns of `distribution_scores`
+    values: Floats  # labels, as numbers of `Task.value`
+    assumed: NDArray[np.bool_] | None = None  # labels that did not come; None without any
+    late: NDArray[np.bool_] | None = None  # labels after assumed labels
+
+
+def by_name(names: Sequence[str], rows: Floats) -> Column:
+    """Return a dict of each row, from a name of each column to the value."""
+    return objects([*map(dict, map(zip, repeat(names), rows.tolist()))])  # faster than a loop
+
+
+def dicts(names: Sequence[str], row: Sequence[float]) -> list[dict[str, float]]:
+    """Return a dict from name to value of each part of a row, which has a value for each name."""
+    k = len(names)
+    return [dict(zip(names, row[at : at + k], strict=True)) for at in range(0, len(row), k)]
+
 
 _OPTIONS = (
     *(*FORGETTING, "folds", "classes", "max_classes", "refit"),
@@ -62,6 +97,16 @@ class CalibrationSteps(NamedTuple):
         """Return some of the rows."""
         columns: list[Any] = [None if one is None else one[rows] for one in self]
         return CalibrationSteps(*columns)
+
+
+class OneStep(NamedTuple):
+    """A step of one calibrator, as a row of `CalibrationSteps` says it."""
+
+    kind: int
+    score: Sequence[float]
+    value: float
+    time: int | None  # None where calibrators do not forget by it
+    number: int | None  # None unless the task is stateful
 
 
 class PredictionRows(NamedTuple):
@@ -109,7 +154,7 @@ class RowCalibrator:
 
     @property
     def mixture(self) -> Mixture | None:
-        """The mixture of experts that makes the predictions, or None."""
+        """The mixture of methods that makes the predictions, or None."""
         return cast("Mixture", self._calibrator) if self._task.mixed else None
 
     def run(self, steps: CalibrationSteps) -> PredictionRows:
@@ -126,7 +171,7 @@ class RowCalibrator:
     ) -> Sequence[float]:
         """Run one step as `run` does, and return the row of a prediction."""
         when = time if self._aging else None
-        return self._task.step(self._calibrator, kind, score, value, when, number)
+        return self._task.step(self._calibrator, OneStep(kind, score, value, when, number))
 
     def __len__(self) -> int:
         """Return the number of labels kept."""
@@ -167,7 +212,7 @@ class Task(ABC):
         Whether predictions change the state of a calibrator. Then observations have numbers, and
         calibrators learn what expires.
     mixed
-        Whether a mixture of experts makes the predictions; its monitors are then there too.
+        Whether a mixture of methods makes the predictions; its monitors are then there too.
     probabilities
         Whether scores are probabilities.
     has_raw_view
@@ -276,26 +321,16 @@ class Task(ABC):
         array for the numbers of labels kept, and numbers of observations.
         """
 
-    def step(  # noqa: PLR0913, PLR0917 - a step of a calibrator
-        self,
-        calibrator: AnyCalibrator,
-        kind: int,
-        score: Sequence[float],
-        value: float,
-        time: int | None,
-        number: int | None,
-    ) -> Sequence[float]:
+    def step(self, calibrator: AnyCalibrator, one: OneStep) -> Sequence[float]:
         """Run one step as `predict` does, and return the row of a prediction.
 
-        The parameters are those of a row of `CalibrationSteps`; there is no time where calibrators
-        do not forget by it, and no number unless they are stateful. A task that overrides it is
-        faster.
+        A task that overrides it is faster.
         """
-        options: dict[str, Any] = {"times": None if time is None else np.array([time])}
-        if number is not None:
-            options["numbers"] = np.array([number])
-        columns: list[Any] = [np.array([one]) for one in (score, value, time or 0)]
-        columns = [np.array([kind], np.uint8), *columns, options.get("numbers")]
+        options: dict[str, Any] = {"times": None if one.time is None else np.array([one.time])}
+        if one.number is not None:
+            options["numbers"] = np.array([one.number])
+        columns: list[Any] = [np.array([each]) for each in (one.score, one.value, one.time or 0)]
+        columns = [np.array([one.kind], np.uint8), *columns, options.get("numbers")]
         steps = CalibrationSteps(*columns)
         rows, _ = self.predict(calibrator, steps, options | {"held": np.empty(1, np.int64)})
         row: list[float] = rows[0].tolist()

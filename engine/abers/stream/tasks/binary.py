@@ -1,12 +1,15 @@
-"""The binary task: a score becomes the probability of label 1, in a Venn-Abers interval.
+"""The binary task: a score, or one of each of K folds, becomes the probability of label 1.
 
 A row is score, p0, p1, p. A baseline, which has one probability, has it as both ends too.
+
+The binary task with a score of each of K folds. A row is the K scores, the fold, the ends and the
+probability. The id of an observation decides its fold.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,21 +17,25 @@ from abers import validation
 from abers.arrays import EXPIRE, PREDICT
 from abers.backends import core
 from abers.calibration import (
+    CrossVennAbers,
     ProtectedVennAbers,
     VennAbers,
     cross_ends,
     cross_log_merge,
     sets,
 )
-from abers.calibration.label_rates import among_labelled, checked_rates
-from abers.calibration.protected import protection
-from abers.calibration.raw_probability import logistic
+from abers.calibration.cross import fold_of_id
+from abers.calibration.protected import logistic, protection
+from abers.calibration.protected_cross import ProtectedCrossVennAbers, fold_protection
+from abers.calibration.sets import among_labelled, checked_rates
+from abers.exceptions import ScoreError
+from abers.mathematics import Forgetting
 from abers.monitoring import BinaryForecasts, ScoredRows
 from abers.stream.events import Outcome, Prediction
 from abers.stream.option import Phrase, Ref, RefusedScoreError
+from abers.stream.setting_rules import FORGETTING
 from abers.stream.settings import setting_options
 from abers.stream.tasks.base import Task
-from abers.stream.tasks.model_options import model_options
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -36,13 +43,36 @@ if TYPE_CHECKING:
 
     from abers._core import Model
     from abers.arrays import Floats
-    from abers.forgetting import Forgetting
-    from abers.stream.column_types import Column
+    from abers.stream.cells import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
-    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
+    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps, OneStep
 
-__all__ = ["PARTS", "BinaryTask"]
+__all__ = ["PARTS", "BinaryTask", "CrossTask", "ModelOptions", "model_options"]
+
+_LEAST_WAIT = 4_096  # predictions
+
+
+class ModelOptions(NamedTuple):
+    """How a model forgets, what its mixture is, and in which order labels teach it."""
+
+    rule: Forgetting
+    mixture: dict[str, Any]
+    teaching: dict[str, Any]
+
+
+def model_options(settings: Settings, given: Mapping[str, Any]) -> ModelOptions:
+    """Return them from settings, and from the options of the calibrator."""
+    mixture = {name: given[name] for name in ("scores", "raw_weight") if name in given}
+    after = settings.labels_after
+    teaching = {
+        # What expires holds nothing back, so the wait bounds only how many labels are kept.
+        "wait": max(settings.max_pending, _LEAST_WAIT),
+        "age": -1 if after is None else after,
+        "room": settings.max_bytes,
+    }
+    return ModelOptions(Forgetting(*map(given.get, FORGETTING)), mixture, teaching)
+
 
 _ANY = Ref(setting_options()["scores"], "any")
 _OF_PERCENT = Phrase("Set input.percent = true", "Divide it by 100", "Add --scores percent")
@@ -150,22 +180,15 @@ class BinaryTask(Task):
         answers = calibrator.run(steps.kinds, steps.scores[:, 0], steps.values, **options)
         return np.column_stack([*PARTS[self._answer](answers)]), None
 
-    def step(  # noqa: PLR0913, PLR0917 - as of the base class
-        self,
-        calibrator: AnyCalibrator,
-        kind: int,
-        score: Sequence[float],
-        value: float,
-        time: int | None,
-        number: int | None,
-    ) -> Sequence[float]:
+    def step(self, calibrator: AnyCalibrator, one: OneStep) -> Sequence[float]:
         """Run one step, and return lower end, upper end and probability of a prediction."""
+        kind, (score, *_), value, time, number = one
         if kind == PREDICT:
-            return PARTS[self._answer](calibrator.predict_one(score[0], time, number=number))
+            return PARTS[self._answer](calibrator.predict_one(score, time, number=number))
         if kind == EXPIRE and number is not None:
             calibrator.expire_one(number)
         else:
-            calibrator.learn_one(score[0], int(value), time=time, number=number)
+            calibrator.learn_one(score, int(value), time=time, number=number)
         return ()
 
     def field_values(self, row: Sequence[float]) -> Sequence[float]:
@@ -214,3 +237,74 @@ class BinaryTask(Task):
         """Return score, lower and upper end, and probability."""
         score, p0, p1, p = rows.T
         return score, p0, p1, p
+
+
+class CrossTask(BinaryTask):
+    """Binary labels, calibrated by any calibrator of K scores.
+
+    Parameters
+    ----------
+    settings
+        Settings of the processor: number of folds, kind of scores, and options of the calibrator.
+    """
+
+    merged = CrossVennAbers
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._folds = self._options["folds"] = settings.folds
+        self.score_width = settings.folds + 1
+
+    def native(self) -> tuple[Model, Forgetting] | None:
+        """Return an empty model and its rule, if calibrators are the merged or the protected."""
+        rule, mixture, teaching = self._model_options
+        if self._kind is self.merged:
+            held = [sets.empty(rule) for _ in range(self._folds)]
+            return core.FoldMerge(held, **teaching), rule
+        if self._kind is ProtectedCrossVennAbers:
+            return fold_protection(rule, self._folds, **mixture, **teaching), rule
+        return None
+
+    def score(self, given: object, id_: str) -> list[float]:
+        """Return the scores of an observation, one a fold or one for all, and its fold."""
+        scores = [*given] if isinstance(given, list | tuple) else [given] * self._folds
+        if len(scores) != self._folds:
+            msg = f"score {shown(given)} is not one number, or {self._folds}, one a fold"
+            raise ScoreError(msg)
+        return [*map(self._checked, scores), float(fold_of_id(id_, self._folds))]
+
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Return `score` and `value` of all events of a batch; None if one is unusual."""
+        found = super().columns(events)
+        if found is None:
+            return None
+        folds = np.zeros(len(events))
+        ids = events.ids[~events.labels].tolist()
+        folds[~events.labels] = [fold_of_id(one, self._folds) for one in ids]
+        scores = np.repeat(found[0], self._folds, axis=1)
+        return np.column_stack((scores, folds)), found[1]
+
+    def are_scores(self, rows: Floats) -> bool:
+        """Return whether rows are finite scores, and a fold."""
+        folds = np.isin(rows[:, -1], np.arange(self._folds))
+        return super().are_scores(rows[:, :-1]) and bool(folds.all())
+
+    def learner_args(self, value: float, id_: str) -> tuple[Any, ...]:
+        """Return the arguments of `learner.learn` after the features: the label, and the fold."""
+        return (self.label(value), fold_of_id(id_, self._folds))
+
+    def predict(
+        self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
+    ) -> tuple[Floats, None]:
+        """Return lower and upper ends, and probabilities."""
+        scores, folds = steps.scores[:, :-1], steps.scores[:, -1].astype(np.int64)
+        answers = calibrator.run(steps.kinds, scores, steps.values, folds=folds, **options)
+        return np.column_stack([*PARTS[self._answer](answers)]), None
+
+    step, field_values = Task.step, Task.field_values  # a score is several numbers
+
+    def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
+        # The median of equal scores is their value, to the last bit.
+        scores = np.median(rows[:, : self._folds], axis=1)
+        low, high, p = rows[:, -3:].T
+        return scores, low, high, p

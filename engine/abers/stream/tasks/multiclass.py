@@ -21,23 +21,22 @@ from abers.calibration import OneVsOne, OneVsRest, ProtectedMultiClass, sets
 from abers.calibration.protected_classes import class_protection
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
-from abers.monitoring.class_columns import class_bets, class_outcomes
+from abers.monitoring.measures import class_bets, class_outcomes
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
 from abers.stream.option import SET, Ref, RefusedScoreError
 from abers.stream.settings import setting_options
-from abers.stream.tasks.base import Task
-from abers.stream.tasks.model_options import model_options
-from abers.stream.tasks.rows import by_name, dicts
+from abers.stream.tasks.base import Task, by_name, dicts
+from abers.stream.tasks.binary import model_options
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers._core import Model
     from abers.arrays import Floats
-    from abers.forgetting import Forgetting
-    from abers.stream.column_types import Column
+    from abers.mathematics import Forgetting
+    from abers.stream.cells import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
-    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
+    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps, OneStep
 
 __all__ = ["MultiClassTask"]
 
@@ -172,23 +171,16 @@ class MultiClassTask(Task):
         labels = steps.values.astype(np.int64)
         return np.hstack(calibrator.run(steps.kinds, steps.scores, labels, **options)), None
 
-    def step(  # noqa: PLR0913, PLR0917 - as of the base class
-        self,
-        calibrator: AnyCalibrator,
-        kind: int,
-        score: Sequence[float],
-        value: float,
-        time: int | None,
-        number: int | None,
-    ) -> Sequence[float]:
+    def step(self, calibrator: AnyCalibrator, one: OneStep) -> Sequence[float]:
         """Run one step, and return probabilities, lower and upper ends of a prediction."""
+        kind, score, value, time, number = one
         if kind == EXPIRE and number is not None:
             calibrator.expire_one(number)
             return ()
         scores = dict(zip(self._classes, score, strict=True))
         if kind == PREDICT:
             found = calibrator.predict_one(scores, time, number=number)
-            return [one for part in found for one in part.values()]
+            return [each for part in found for each in part.values()]
         calibrator.learn_one(scores, self.label(value), time=time, number=number)
         return ()
 

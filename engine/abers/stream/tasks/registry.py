@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from abers import registry
 from abers.stream.setting_rules import unable
 from abers.stream.settings import require_none
-from abers.stream.tasks.binary import BinaryTask
-from abers.stream.tasks.cross import CrossTask
+from abers.stream.tasks.binary import BinaryTask, CrossTask
 from abers.stream.tasks.multiclass import MultiClassTask
 from abers.stream.tasks.regression import RegressionTask
 

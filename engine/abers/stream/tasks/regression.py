@@ -4,13 +4,18 @@ A row is the score, the merged quantiles, those of the upper and those of the lo
 level; of a distribution without a band all three are equal. With whole distributions the mean
 follows, and all of it is read off one distribution; then the ends of the interval of
 `calibrator.coverage`, if there is one.
+
+The interval of `calibrator.coverage`: how it is made of quantiles, checked and scored. Its promise
+depends on the calibrator. That of `ivapr` is the widest interval of any CDF in the band, which
+covers by theorem with a fixed model and a stream that does not move. That of `protected` begins as
+the central one of the mixture, and a tracker moves it, with a bound on any stream.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,16 +26,16 @@ from abers.monitoring import (
     DistributionEProcess,
     RegressionMonitor,
     ScoredRows,
+    TrackedRows,
     task_monitor,
 )
 from abers.monitoring.regression import central_pairs
+from abers.regression import CoverageTracker
+from abers.regression.scores import interval_score
 from abers.serialization import require
-from abers.stream.column_types import objects
+from abers.stream.cells import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
-from abers.stream.tasks.base import Task
-from abers.stream.tasks.promised_interval import PromisedInterval
-from abers.stream.tasks.rows import by_name, dicts
-from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
+from abers.stream.tasks.base import RowCalibrator, Task, by_name, dicts
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -40,18 +45,134 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats
     from abers.monitoring import TaskMonitor
-    from abers.stream.column_types import Column
+    from abers.stream.cells import Column
     from abers.stream.columns import Events
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import (
         AnyCalibrator,
         CalibrationSteps,
+        OneStep,
         PredictionRows,
-        RowCalibrator,
+        SettledRows,
     )
-    from abers.stream.tasks.rows import SettledRows
 
-__all__ = ["RegressionTask"]
+__all__ = ["PromisedInterval", "RegressionTask", "TrackedCalibrator"]
+
+
+class PromisedInterval:
+    """An interval that is to cover a share of the labels, one for each prediction.
+
+    Parameters
+    ----------
+    level
+        The share.
+    support
+        Ends between which all labels lie; infinite if these are not known.
+    tracked
+        Whether a tracker moves it; otherwise it is that of the band.
+    """
+
+    def __init__(self, level: float, support: tuple[float, float], *, tracked: bool) -> None:
+        tail = (1.0 - level) / 2.0
+        self.levels: tuple[float, ...] = (*validation.level_list([tail, 1.0 - tail]).tolist(),)
+        self.tracked = tracked
+        self._level, self._ends = level, support
+
+    def tracker(self) -> CoverageTracker | None:
+        """Return an empty tracker, if one moves the interval."""
+        return CoverageTracker(self._level, self._ends) if self.tracked else None
+
+    def ends(self, quantiles: Floats) -> Floats:
+        """Return lower and upper ends, a row each, before a tracker moves them.
+
+        The quantiles are of shape (n, 3, 2): merged, of the upper and of the lower CDF, at
+        `levels`. Those of the band are clipped to the support, which contains all labels.
+        """
+        if self.tracked:
+            return quantiles[:, 0]
+        band = np.column_stack((quantiles[:, 1, 0], quantiles[:, 2, 1]))
+        clipped: Floats = np.clip(band, *self._ends)
+        return clipped
+
+    def are_ends(self, low: Floats, high: Floats) -> bool:
+        """Return whether numbers can be ends: in order and in the support, or of nothing."""
+        lowest, highest = self._ends
+        inside = (lowest <= low) & (low <= high) & (high <= highest)
+        empty = (low == np.inf) & (high == -np.inf) & self.tracked
+        return bool((inside | empty).all())
+
+    def scored(self, low: Floats, high: Floats, labels: Floats) -> TrackedRows:
+        """Return intervals and their labels as monitors read them."""
+        filled = low <= high
+        scores, (lowest, highest) = np.full(len(labels), np.inf), self._ends
+        with np.errstate(over="ignore"):  # ends may be as far apart as doubles go
+            widths = np.maximum(high - low, 0.0)
+            scores[filled] = interval_score(low[filled], high[filled], labels[filled], self._level)
+        return TrackedRows(
+            level=self._level,
+            covered=(low <= labels) & (labels <= high),
+            widths=widths,
+            whole=np.isinf(widths) | ((low == lowest) & (high == highest)),
+            empty=~filled,
+            scores=scores,
+        )
+
+
+class TrackedCalibrator(RowCalibrator):
+    """A calibrator of predictions with an interval that a tracker moves.
+
+    The tracker takes the same steps as the calibrator, after it: it reads the ends that the
+    calibrator predicts, and the calibrator never reads the tracker.
+
+    Parameters
+    ----------
+    task
+        Makes the calibrator, and runs its steps. The ends are in `ends` of its rows.
+    tracker
+        An empty tracker.
+    state
+        State of the calibrator to go on with, if any.
+
+    Raises
+    ------
+    ValueError
+        If the state is of a calibrator with other options.
+    """
+
+    ends: ClassVar[slice] = slice(-2, None)  # columns
+
+    def __init__(self, task: Task, tracker: CoverageTracker, state: bytes | None = None) -> None:
+        super().__init__(task, state)
+        self._tracker = tracker
+
+    def load_tracker(self, state: bytes) -> None:
+        """Restore the tracker; a ValueError if the state is of one with other options."""
+        tracker = CoverageTracker.from_bytes(state)
+        for name in ("level", "support", "slack"):
+            same = getattr(tracker, name) == getattr(self._tracker, name)
+            require(same, f"{name} of a tracker")
+        self._tracker = tracker
+
+    @property
+    def tracker(self) -> CoverageTracker:
+        """The tracker that moves the intervals."""
+        return self._tracker
+
+    def run(self, steps: CalibrationSteps) -> PredictionRows:
+        """Predict and learn, in order; rows of steps that learn have no meaning."""
+        predicted, tracker = super().run(steps), self._tracker
+        ends = predicted.rows[:, self.ends]
+        numbers = [] if steps.numbers is None else steps.numbers.tolist()
+        columns = zip(steps.kinds.tolist(), steps.values.tolist(), numbers, strict=True)
+        for row, (kind, value, number) in enumerate(columns):
+            if kind == PREDICT:
+                ends[row] = tracker.predict_one(*ends[row].tolist(), number=number)
+            elif kind == EXPIRE:
+                tracker.expire_one(number)
+            else:
+                tracker.learn_one(value, number=number)
+        return predicted
+
 
 _MEDIAN = 0.5  # its level
 
@@ -195,19 +316,11 @@ class RegressionTask(Task):
             held[row] = len(calibrator)
         return rows, bands
 
-    def step(  # noqa: PLR0913, PLR0917 - as of the base class
-        self,
-        calibrator: AnyCalibrator,
-        kind: int,
-        score: Sequence[float],
-        value: float,
-        time: int | None,
-        number: int | None,
-    ) -> Sequence[float]:
+    def step(self, calibrator: AnyCalibrator, one: OneStep) -> Sequence[float]:
         """Run one step, and return quantiles, lower and upper ends of a prediction."""
-        if kind != LEARN:
-            return super().step(calibrator, kind, score, value, time, number)
-        calibrator.learn_one(score[0], value, time=time, number=number)
+        if one.kind != LEARN:
+            return super().step(calibrator, one)
+        calibrator.learn_one(one.score[0], one.value, time=one.time, number=one.number)
         return ()
 
     def field_values(self, row: Sequence[float]) -> Sequence[Any]:

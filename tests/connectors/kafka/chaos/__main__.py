@@ -26,7 +26,7 @@ from tests.connectors.kafka.chaos.tasks import TASKS
 from tests.connectors.kafka.chaos.workers import Supervisor
 from tests.connectors.kafka.clients import CLIENTS
 
-from abers_connectors.state_key import NAME, new_key
+from abers_connectors.secret import NAME, new_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

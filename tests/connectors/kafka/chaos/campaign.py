@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from abers.stream import accounts
 from abers_connectors.cli.main import app
-from abers_connectors.exit_codes import FAILURE, UNAVAILABLE
+from abers_connectors.errors import FAILURE, UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -32,8 +32,8 @@ from tests.connectors.kafka.chaos.workers import Supervisor
 from tests.connectors.kafka.clients import CLIENTS
 
 from abers.stream import accounts
-from abers_connectors.exit_codes import UNAVAILABLE
-from abers_connectors.kafka.topic_creation import create_topics
+from abers_connectors.errors import UNAVAILABLE
+from abers_connectors.kafka.topic_checks import create_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

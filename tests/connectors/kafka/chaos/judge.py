@@ -21,14 +21,14 @@ from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.chaos.tasks import BINARY
 
 from abers.stream import Events, Observation, accounts
-from abers_connectors.kafka.reader import PartitionReader
+from abers_connectors.kafka.client import PartitionReader
+from abers_connectors.process import Watchdog
 from abers_connectors.runtime.application import Application as ServiceApplication
-from abers_connectors.runtime.changelog import Assembler, ChangelogRecord
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.restore import Restorer
 from abers_connectors.runtime.serializer import Serializer
 from abers_connectors.runtime.snapshots import SnapshotStore
-from abers_connectors.runtime.watchdog import Watchdog
+from abers_connectors.runtime.task import Assembler, ChangelogRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

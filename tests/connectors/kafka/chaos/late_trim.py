@@ -11,7 +11,7 @@ from functools import partialmethod
 from typing import TYPE_CHECKING, Any
 
 from abers_connectors.cli.main import main
-from abers_connectors.kafka.routed_trim import RoutedTrimmer
+from abers_connectors.kafka.topic_watch import RoutedTrimmer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tests.connectors.kafka.brokers import PATIENCE
 
+from abers_connectors.process import Watchdog
 from abers_connectors.runtime.application import Application as ServiceApplication
-from abers_connectors.runtime.batch_buffer import BatchLimits
+from abers_connectors.runtime.batches import BatchLimits
 from abers_connectors.runtime.deserializer import Deserializer
-from abers_connectors.runtime.initial_state import InitialState
-from abers_connectors.runtime.restore import Restorer
+from abers_connectors.runtime.restore import InitialState, Restorer
 from abers_connectors.runtime.serializer import Serializer
 from abers_connectors.runtime.status import Status
 from abers_connectors.runtime.transport import open_transport
-from abers_connectors.runtime.watchdog import Watchdog
 from abers_connectors.runtime.worker import Worker
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ processor of its own, which takes them in the order of the topics of all generat
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections import Counter, defaultdict
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 from kafka.partitioner.default import murmur2
@@ -21,7 +22,7 @@ from abers.stream.repartition import split
 from abers.stream.snapshot import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kafka.consumer.fetcher import ConsumerRecord
     from tests.connectors.kafka.chaos.elastic_application import ElasticApplication
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
     from abers.stream.events import Event
     from abers.stream.snapshot import Snapshot
 
-__all__ = ["Backlog", "RoutedResult", "judge_routed"]
+__all__ = ["SLOTS", "Backlog", "Place", "RoutedResult", "decoded", "judge_routed", "slot_of"]
 
 _BATCH = 777  # of a processor in memory: no task's batches are like it
-_SLOTS = 4096
+SLOTS = 4096
 _ORIGIN = struct.Struct(">BIqq")
 _UNREAD = 2  # bit of the first byte
 _NOT_OF_EVENTS = {"counters", "history"}  # components of a state that depend on more than events
+_DEFAULT = "default"  # model of a record that has no field of it
+_CROWD = "too-many-models"  # of an event that a processor of one model alone would take
 Place: TypeAlias = tuple[str, int, int]  # topic, partition and offset
 _Written: TypeAlias = tuple[bytes | None, bytes, list[tuple[str, bytes]], int]
 
@@ -73,12 +76,14 @@ class _Routed(NamedTuple):
         return [*self.record.headers[:-1]]
 
 
-def judge_routed(
+def judge_routed(  # noqa: PLR0913 - of a campaign
     application: ElasticApplication,
     tapped: Mapping[int, Sequence[ConsumerRecord]],
     ids: set[str],
     poison: Mapping[Place, str],
     backlogs: Sequence[Backlog] = (),
+    *,
+    read: Callable[[bytes], Any] = json.loads,
 ) -> RoutedResult:
     """Assert that everything happened exactly once.
 
@@ -89,28 +94,34 @@ def judge_routed(
     tapped
         Routed records by generation, each by partition and offset.
     ids
-        Observations that were written; each is predicted once.
+        Observations that were written; each is predicted once, unless its model is one too many.
     poison
         Records that are not events, with the reason.
     backlogs
         What waited when routers were started.
+    read
+        Reads a record of the inputs; raises a ValueError if that cannot be read.
     """
     inputs = _inputs(application)
-    routed = [*_decoded(application, tapped)]
+    routed = [*decoded(application, tapped)]
     partitions = _partitions(application, tapped)
-    _each_once(routed, inputs, partitions, poison)
+    _each_once(routed, inputs, partitions, poison, read)
     _changed_once(application, tapped)
     by_model: dict[str, list[tuple[_Routed, Event]]] = defaultdict(list)
     for one in routed:
-        if one.origin not in poison or _is_refused(one.record, poison[one.origin]):
-            event = _event(one.record)
+        reason = poison.get(one.origin)
+        if reason is None or _is_refused(one.record, reason, read):
+            event = _event(one.record, read)
             by_model[event.model].append((one, event))
     models = {model: _ReplayedModel(application, some) for model, some in by_model.items()}
     written = {
         key: application.broker.consume(application.topics[key])
         for key in ("predictions", "outcomes", "dead_letters")
     }
-    assert Counter(json.loads(one.value)["id"] for one in written["predictions"]) == Counter(ids)
+    predicted = Counter(json.loads(one.value)["id"] for one in written["predictions"])
+    crowd = (place for place, reason in poison.items() if reason == _CROWD)
+    due = Counter(ids - {read(inputs[place].value)["id"] for place in crowd})
+    assert predicted == due, ([*(predicted - due)][:5], [*(due - predicted)][:5])
     for key in ("predictions", "outcomes"):
         _same_outputs(written[key], [one.made[key] for one in models.values()], key)
     _same_dead(written["dead_letters"], [*models.values()], poison)
@@ -122,7 +133,7 @@ def judge_routed(
         {generation: len(records) for generation, records in tapped.items()},
         _latest(routed),
         max((_latest(_of(one, routed)) for one in backlogs), default=0),
-        _accounts(models, len(inputs), poison),
+        _accounts(application, models, len(inputs), poison),
     )
 
 
@@ -137,9 +148,10 @@ def _inputs(application: ElasticApplication) -> dict[Place, ConsumerRecord]:
     }
 
 
-def _decoded(
+def decoded(
     application: ElasticApplication, tapped: Mapping[int, Sequence[ConsumerRecord]]
 ) -> Iterator[_Routed]:
+    """Yield the routed records with their origins, by generation, partition and offset."""
     topics = application.topics["observations"], application.topics["labels"]
     for generation, records in tapped.items():
         for one in records:
@@ -166,6 +178,7 @@ def _each_once(
     inputs: Mapping[Place, ConsumerRecord],
     partitions: Mapping[int, int],
     poison: Mapping[Place, str],
+    read: Callable[[bytes], Any],
 ) -> None:
     """Assert that each record was routed once, as it was, to its partition, and in order."""
     counted = Counter(one.origin for one in routed)
@@ -177,11 +190,11 @@ def _each_once(
             *(given.key, given.value, given.timestamp),
         )
         assert one.headers == [*given.headers], one
-        slot = _slot(found.value)
+        slot = _slot(found.value, read)
         if one.origin in poison and one.unread:
             slot = None
         assert one.unread == (slot is None), one
-        expected = 0 if slot is None else slot * partitions[one.generation] // _SLOTS
+        expected = 0 if slot is None else slot * partitions[one.generation] // SLOTS
         assert found.partition == expected, one
         topic, partition, offset = one.origin
         of = (topic, partition, -1 if slot is None else slot)
@@ -189,13 +202,18 @@ def _each_once(
         last[of] = offset
 
 
-def _slot(value: bytes | None) -> int | None:
+def _slot(value: bytes | None, read: Callable[[bytes], Any]) -> int | None:
     """Return the slot of the model in a record, None where none can be read."""
     try:
-        model = json.loads(value or b"")["model"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        model = read(value or b"").get("model", _DEFAULT)
+    except (ValueError, AttributeError, RecursionError):
         return None
-    return (murmur2(model.encode()) & 0x7FFFFFFF) % _SLOTS if isinstance(model, str) else None
+    return slot_of(model) if isinstance(model, str) else None
+
+
+def slot_of(model: str) -> int:
+    """Return the slot of a model."""
+    return int((murmur2(model.encode()) & 0x7FFFFFFF) % SLOTS)
 
 
 def _changed_once(
@@ -214,19 +232,21 @@ def _changed_once(
 # The outputs
 
 
-def _event(record: ConsumerRecord) -> Event:
-    one = json.loads(record.value or b"")
+def _event(record: ConsumerRecord, read: Callable[[bytes], Any]) -> Event:
+    one = read(record.value or b"")
     known = {"recorded": record.timestamp, "model": one["model"]}
     if "score" in one:
-        return Observation(one["id"], one["time"], score=one["score"], **known)
+        extra = {"channel": one["channel"]} if "channel" in one else None
+        return Observation(one["id"], one["time"], score=one["score"], extra=extra, **known)
     return Label(one["id"], one["time"], value=one["label"], **known)
 
 
-def _is_refused(record: ConsumerRecord, reason: str) -> bool:
+def _is_refused(record: ConsumerRecord, reason: str, read: Callable[[bytes], Any]) -> bool:
     """Return whether a record is an event all the same, which a processor refuses."""
     if reason == "bad-score":
-        return not isinstance(json.loads(record.value or b"")["score"], str)
-    return reason == "time-in-future"
+        score = read(record.value or b"")["score"]
+        return not isinstance(score, str) and math.isfinite(score)
+    return reason in {"time-in-future", "too-long"}
 
 
 class _ReplayedModel:
@@ -333,7 +353,7 @@ def _states_equal(
         found += own
         for model, part in zip(own, _split(task.processor, own), strict=True):
             assert _payloads(part) == _payloads(read(models[model].processor.snapshot())), model
-    assert sorted(found) == sorted(models)
+    assert sorted(found) == sorted(name for name, one in models.items() if one.processor.keys)
 
 
 def _split(processor: Processor, models: Sequence[str]) -> Sequence[Snapshot]:
@@ -346,15 +366,24 @@ def _payloads(state: Snapshot) -> dict[str, bytes]:
 
 
 def _accounts(
-    models: Mapping[str, _ReplayedModel], records: int, poison: Mapping[Place, str]
+    application: ElasticApplication,
+    models: Mapping[str, _ReplayedModel],
+    records: int,
+    poison: Mapping[Place, str],
 ) -> dict[str, int]:
     """Return the sums that all tasks together must have."""
     whole = accounts.total(one.processor.accounts for one in models.values())
     assert accounts.unbalanced(whole) == []
-    refused = sum(len(one.refused) for one in models.values())
+    topics = {application.topics[key]: key for key in ("observations", "labels")}
+    crowd = Counter(topics[one[0]] for one, reason in poison.items() if reason == _CROWD)
+    refused = sum(len(one.refused) for one in models.values()) + crowd.total()
     tombstones = [*poison.values()].count("tombstone")
     return whole | {
         "records": records,
+        "events": whole["events"] + crowd.total(),
+        "observations": whole["observations"] + crowd["observations"],
+        "labels": whole["labels"] + crowd["labels"],
+        "dead_letters": whole["dead_letters"] + crowd.total(),
         "undecodable": len(poison) - tombstones - refused,
         "tombstones": tombstones,
     }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.runtime.changelog import ChangelogRecord
+    from abers_connectors.runtime.task import ChangelogRecord
 
 __all__ = ["Succession", "Successor", "require_one_publisher"]
 
@@ -114,8 +114,13 @@ class Succession:
             self.olds.retire(instance)
 
     def until_said(self, sentence: str) -> None:
-        """Wait until each worker of the successor has said something."""
-        self.until(lambda: all(sentence in one.said() for one in self.news.workers.values()))
+        """Wait until it is the last that each worker of the successor has said of the take-over.
+
+        A worker that has taken over may get a partition that nobody has taken over yet.
+        """
+        self.until(
+            lambda: all(sentence in _last_said(one.said()) for one in self.news.workers.values())
+        )
 
     def until(self, done: Callable[[], object]) -> None:
         """Wait until something is so, while no worker of the successor ends for good."""
@@ -129,6 +134,12 @@ class Succession:
         """Stop the successor."""
         for instance in [*self.news.workers]:
             self.news.retire(instance)
+
+
+def _last_said(log: str) -> str:
+    """Return the last line of a log that is about the take-over."""
+    lines = [line for line in log.splitlines() if "abers_connectors.runtime.take_over" in line]
+    return lines[-1] if lines else ""
 
 
 def require_one_publisher(old: Application, new: Successor, ids: set[str]) -> dict[str, int]:

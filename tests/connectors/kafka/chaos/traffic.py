@@ -58,6 +58,7 @@ class Sent(NamedTuple):
     time: int
     reason: str | None = None
     id: str | None = None  # of an observation that is to be predicted
+    headers: Sequence[tuple[str, bytes]] = ()  # more of them
 
 
 def made(seed: int, count: int, task: Task = BINARY) -> Iterator[Sent]:
@@ -201,7 +202,7 @@ class Traffic:
                 one.value,
                 key=one.key,
                 timestamp_ms=one.time,
-                headers=[("trace", b"%d" % one.time)],
+                headers=[("trace", b"%d" % one.time), *one.headers],
             )
             for one in chunk
         ]

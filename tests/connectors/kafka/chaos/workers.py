@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from tests.connectors.kafka.brokers import PATIENCE
 
-from abers_connectors.exit_codes import FAILURE, UNAVAILABLE
+from abers_connectors.errors import FAILURE, UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -30,7 +30,7 @@ from tests.connectors.kafka.soak.prometheus import Prometheus
 from tests.connectors.kafka.soak.records import Records
 from tests.connectors.kafka.soak.report import Report
 
-from abers_connectors.exit_codes import UNAVAILABLE
+from abers_connectors.errors import UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

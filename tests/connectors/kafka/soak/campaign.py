@@ -6,24 +6,35 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tests.connectors.kafka.brokers import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.connectors.kafka.chaos.traffic import Traffic
+    from tests.connectors.kafka.chaos.traffic import Sent, Traffic
     from tests.connectors.kafka.soak.bucket import Bucket
     from tests.connectors.kafka.soak.faults import Fault
     from tests.connectors.kafka.soak.prometheus import Prometheus
-    from tests.connectors.kafka.soak.records import Records
 
 __all__ = ["Course", "Phase", "playing"]
 
 _CHUNK = 0.25  # seconds of records that are written together
 _MOMENT = 1.0  # seconds between two looks at the bucket
 _PAST = 5.0  # seconds without an alert after which all is well
+
+
+class Due(Protocol):
+    """Records that are due at their times, such as `Records`."""
+
+    def due(self, now: int) -> list[Sent]:
+        """Return the records up to a time that were not returned yet."""
+        ...
+
+    def rest(self, now: int) -> list[Sent]:
+        """Return the labels that are still to come."""
+        ...
 
 
 class Phase(NamedTuple):
@@ -58,7 +69,7 @@ class Phase(NamedTuple):
 
 
 @contextmanager
-def playing(traffic: Traffic, records: Records) -> Iterator[None]:
+def playing(traffic: Traffic, records: Due) -> Iterator[None]:
     """Write records when they are due, in a thread, until the end of a `with` block."""
     ended = threading.Event()
 

@@ -18,7 +18,7 @@ from tests.connectors.serve.chaos.judge import followed, judge
 from tests.connectors.serve.chaos.ledger import Ledger
 from tests.connectors.serve.running import Running, command
 
-from abers_connectors.exit_codes import UNAVAILABLE
+from abers_connectors.errors import UNAVAILABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from abers.stream import Event, Events, Follower, Label, Observation, Processor, accounts
-from abers.stream.durable.frames import START, Frames, require_head
+from abers.stream.durable.journal_file import START, Frames, require_head
 from abers_connectors.config.model import load
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tests.engine.stream.durable.client import __file__ as client
 
 from abers.stream import DurableProcessor, Label, Observation
 from abers.stream.durable.folder import StateFolder
-from abers.stream.durable.frames import START, Frames
+from abers.stream.durable.journal_file import START, Frames
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Frames of a journal, `abers.stream.durable.frames`: what is cut, and what is damaged."""
+"""Frames of a journal, `abers.stream.durable.journal_file`: what is cut, and what is damaged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.engine.stream.replies import lab, obs
 
 from abers import StateError
 from abers.stream import JournalEntry, Processor
-from abers.stream.durable.frames import START, Frames, file_head, frame, require_head
+from abers.stream.durable.journal_file import START, Frames, file_head, frame, require_head
 
 NAME = "journal"
 

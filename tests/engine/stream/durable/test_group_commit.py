@@ -1,4 +1,4 @@
-"""Group commit, `abers.stream.durable.group_commit`: what waits together is written together."""
+"""Group commit, `abers.stream.durable.processor`: what waits together is written together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from abers.stream.durable.group_commit import GroupCommit
+from abers.stream.durable.processor import GroupCommit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

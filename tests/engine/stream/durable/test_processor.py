@@ -20,7 +20,7 @@ from abers import ParameterError, StateError
 from abers.exceptions import DurabilityError, SettingsError
 from abers.stream import DurableProcessor, Events, Processor, Settings
 from abers.stream.durable.folder import StateFolder
-from abers.stream.durable.frames import START, Frames, file_head
+from abers.stream.durable.journal_file import START, Frames, file_head
 from abers.stream.durable.restore import RestoreOptions, restored
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Groups of requests, `abers.stream.durable.shares`."""
+"""Groups of requests, `abers.stream.durable.processor`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.engine.stream.cases import DRAWS, events, plain
 
 from abers.stream import Events, Processor
-from abers.stream.durable.shares import shares, together
+from abers.stream.durable.processor import shares, together
 
 if TYPE_CHECKING:
     from abers.stream import Event

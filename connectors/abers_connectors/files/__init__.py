@@ -1,1 +1,0 @@
-"""File names, formats, compression and identity."""

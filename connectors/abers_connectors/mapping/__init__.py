@@ -1,1 +1,0 @@
-"""Records to raw columns, and the checks before that."""

@@ -1,1 +1,0 @@
-"""Metrics and traces of a service for OpenTelemetry, by OTLP over HTTP."""

@@ -1,1 +1,0 @@
-"""Bearer tokens: where they come from, and their renewal."""
