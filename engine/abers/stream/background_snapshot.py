@@ -51,12 +51,15 @@ class ProcessCopyError(Exception):
 class ProcessCopy:
     """A copy of this process as it is now, in which `make` returns the bytes in pieces.
 
-    `timeout` is the number of seconds without a byte after which `pieces` gives up. Raises an
-    OSError if the process cannot be copied.
+    `pieces` gives up after `stall_timeout` seconds without a byte, and in any case `timeout`
+    seconds after the start. Raises an OSError if the process cannot be copied.
     """
 
-    def __init__(self, make: Callable[[], Iterable[Piece]], timeout: float) -> None:
-        self._timeout = timeout
+    def __init__(
+        self, make: Callable[[], Iterable[Piece]], stall_timeout: float, timeout: float
+    ) -> None:
+        self._stall_timeout, self._timeout = stall_timeout, timeout
+        self._deadline = monotonic() + timeout
         self._code: int | None = None
         with ExitStack() as parent, ExitStack() as child:
             (data, to), (errors, errors_to) = (_pipe(parent, child) for _ in range(2))
@@ -68,13 +71,17 @@ class ProcessCopy:
         """Yield the bytes that the copy makes; raises a ProcessCopyError if it failed."""
         ready = select.poll()
         ready.register(self._data, select.POLLIN)
-        while ready.poll(1e3 * self._timeout):
-            piece = self._data.read(_PIPE_BYTES)
-            if not piece:
-                self._require_done(self._exit_code())
-                return
-            yield piece
-        msg = f"the copy of the process sent nothing for {self._timeout:g} s"
+        while (left := self._deadline - monotonic()) > 0:
+            if ready.poll(1e3 * min(left, self._stall_timeout)):
+                piece = self._data.read(_PIPE_BYTES)
+                if not piece:
+                    self._require_done(self._exit_code())
+                    return
+                yield piece
+            elif self._stall_timeout < left:
+                msg = f"the copy of the process sent nothing for {self._stall_timeout:g} s"
+                raise ProcessCopyError(msg)
+        msg = f"it was not done after {self._timeout:g} s"
         raise ProcessCopyError(msg)
 
     def close(self) -> None:
@@ -227,7 +234,7 @@ class BackgroundSnapshotter:
             return False
         started, copy = monotonic(), None
         try:
-            copy = ProcessCopy(make, self._stall_timeout)
+            copy = ProcessCopy(make, self._stall_timeout, self._timeout)
             job, name = (copy, partition, offset, started), f"snapshot-{partition}"
             thread = Thread(target=self._save_pieces, args=job, name=name, daemon=True)
             thread.start()
@@ -260,9 +267,6 @@ class BackgroundSnapshotter:
         def pieces() -> Iterator[bytes]:
             nonlocal size
             for piece in copy.pieces():
-                if monotonic() - started > self._timeout:
-                    msg = f"it was not done after {self._timeout:g} s"
-                    raise ProcessCopyError(msg)
                 size += len(piece)
                 yield piece
 

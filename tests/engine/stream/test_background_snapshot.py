@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from abers.serialization import Piece
 
+pytestmark = pytest.mark.once  # a copy saves with the same core as any snapshot
 PATIENCE = 60.0
 KEY = b"a secret of tests"
 SETTINGS = Settings(window=300, max_pending=200)
@@ -218,6 +219,20 @@ def test_a_copy_that_never_ends(folder: Folder) -> None:
     def make() -> Iterator[bytes]:
         while True:
             yield bytes(1 << 20)
+
+    saver.start(0, 1, make)
+    assert "was not done after 0.1 s" in (only(saver).error or "")
+    assert list(folder.path.iterdir()) == []
+
+
+def test_a_silent_copy_that_never_ends(folder: Folder) -> None:
+    """A snapshot is abandoned after the timeout, though the copy may be silent for longer."""
+    saver = BackgroundSnapshotter(folder.save, timeout=0.1)
+
+    def make() -> Iterator[bytes]:
+        yield bytes(3 << 20)
+        while True:
+            signal.pause()
 
     saver.start(0, 1, make)
     assert "was not done after 0.1 s" in (only(saver).error or "")
