@@ -376,7 +376,7 @@ class OutputSection(Section, frozen=True, kw_only=True):
         Annotated[float, ValueKind(least=0.0, most=1.0)],
         key(
             "A run over files, and a replay, ends if the ratio of dead letters to records is "
-            "larger, after the first 1,000 records.",
+            "larger, after the first 1,000 records; and at the end if nothing was predicted.",
             "A service on topics goes on: it ends only if it never decoded a record, and 1,000 "
             "failed.",
         ),

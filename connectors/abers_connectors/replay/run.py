@@ -194,15 +194,22 @@ class DeadLetterLimit(NamedTuple):
 
     def require(self, dead: Counter[str], records: int) -> None:
         """Raise a DeadLettersError if too many of the records are dead letters."""
-        count = dead.total()
-        if records >= _MIN_RECORDS and count / records > self.ratio:
-            reasons = ", ".join(f"{number:,} {reason}" for reason, number in dead.most_common())
-            msg = (
-                f"{count:,} of {records:,} records are dead letters ({reasons}), more than "
-                f"output.max_dead_letter_ratio = {self.ratio:g} allows; look at the "
-                "dead letters, and fix the input or its mapping"
-            )
-            raise DeadLettersError(msg)
+        if records >= _MIN_RECORDS and dead.total() / records > self.ratio:
+            allowed = f"more than output.max_dead_letter_ratio = {self.ratio:g} allows"
+            raise _dead_letters_error(dead, records, allowed)
+
+    def require_some(self, dead: Counter[str], records: int, predictions: int) -> None:
+        """Raise a DeadLettersError at the end if there are dead letters, and no prediction."""
+        if dead and not predictions and self.ratio < 1:
+            raise _dead_letters_error(dead, records, "and nothing was predicted")
+
+
+def _dead_letters_error(dead: Counter[str], records: int, why: str) -> DeadLettersError:
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in dead.most_common())
+    return DeadLettersError(
+        f"{dead.total():,} of {records:,} records are dead letters ({reasons}), {why}; look at the "
+        "dead letters, and fix the input or its mapping"
+    )
 
 
 def at_once(events: Events) -> Iterator[Events]:
@@ -269,7 +276,7 @@ class BaseRun(ABC):
         RecordError
             At a bad record, if the first stops the run, or if the source cannot go on.
         DeadLettersError
-            If there are too many.
+            If there are too many, or at the end no prediction.
         """
 
     def __enter__(self) -> Self:
@@ -315,6 +322,11 @@ class BaseRun(ABC):
             raise UnreadableRecordError(records[0].where, records[0].detail)
         self.dead.update(one.reason for one in records)
         self._write("dead_letters", records)
+
+    def _require_some(self) -> None:
+        """Raise a DeadLettersError at the end if there are dead letters, and no prediction."""
+        predictions = sum(one.counters["predictions"] for one in self.processors)
+        self._limit.require_some(self.dead, self.records, predictions)
 
     def _end_waits(self) -> None:
         """At the end of all there is, let no observation wait for a label, but for assumed ones.
@@ -382,6 +394,7 @@ class Run(BaseRun):
                 self._save()
                 saved = self.records
             yield self.records
+        self._require_some()
         if self._state is None:
             self._end_waits()
         self._save()

@@ -529,6 +529,7 @@ class ParallelRun(BaseRun):
             self._write_round(waiting.popleft())
             yield self.records
         self._processors, self.workers = self._shards.finish()
+        self._require_some()
         self._end_waits()
 
     def __exit__(self, error: type[BaseException] | None, *rest: object) -> None:

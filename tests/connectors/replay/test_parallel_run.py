@@ -233,6 +233,8 @@ def test_too_many_dead_letters_end_the_run() -> None:
     records = history(3_000)
     with pytest.raises(DeadLettersError, match="of 1,"):
         finish(shared(Records(records, 500), limit=DeadLetterLimit(ratio=0.0))[0])
+    with pytest.raises(DeadLettersError, match="nothing was predicted"):
+        finish(shared(Records(["no record"]), limit=DeadLetterLimit(ratio=0.5))[0])
     stops = DeadLetterLimit(stop=True)
     with pytest.raises(RecordError) as one:
         finish(Run(Records(records, 500), Processor(SETTINGS), sinks(), limit=stops))

@@ -177,6 +177,16 @@ def test_too_many_dead_letters() -> None:
     ran(records[:999], limit=DeadLetterLimit(ratio=0.101))
 
 
+def test_nothing_but_dead_letters() -> None:
+    """A run that predicts nothing for dead letters fails, unless all may be dead letters."""
+    records: list[Event | str] = ["no record", Observation("", 0, score=0.5)]
+    message = r"2 of 2 records are dead letters \(1 bad, 1 bad-id\), and nothing was predicted;"
+    with pytest.raises(DeadLettersError, match=message):
+        ran(records, limit=DeadLetterLimit(ratio=0.99))
+    ran(records, limit=DeadLetterLimit(ratio=1.0))
+    ran([*records, *good(1)], limit=DeadLetterLimit(ratio=0.1))
+
+
 class Watched(MemorySink):
     """A sink that records its calls."""
 
