@@ -31,20 +31,14 @@ from abers_connectors.config.sections import StateSection, dead_letters_beside
 from abers_connectors.config.values import Lateness
 from abers_connectors.files import FileUse, is_same, scheme_of
 from abers_connectors.regular_files import no_such_file
+from abers_connectors.replay.found_columns import are_probabilities, find_columns, values_of
 from abers_connectors.replay.job import Job, files_of, job_of_config, unchecked_job, unreadable
 from abers_connectors.replay.options import (
-    are_probabilities,
     arguments,
-    columns_of,
     flag_of,
     given,
-    is_by_id,
-    is_mixed,
     keys_of,
-    label_columns_of,
     report_format,
-    unused_label_of,
-    values_of,
 )
 from abers_connectors.replay.run import Pace, parse_speed
 from abers_connectors.sources.delayed_labels import DelayedLabels
@@ -60,13 +54,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abers_connectors.replay.found_columns import FoundColumns
     from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.sources.base import Source
 
 __all__ = [
     "ReplayPlan",
     "Said",
-    "columns_found",
     "job_of_input",
     "next_steps",
     "plan_replay",
@@ -81,8 +75,8 @@ _ONE_MODEL = "const:default"  # where no column has the model: "model" may have 
 _PENDING_BYTES = 2_000  # that an observation may count while it waits
 
 
-def job_of_input(options: ReplayOptions) -> Job:
-    """Return the job of a data set, or of a file or URL of scores and labels.
+def job_of_input(options: ReplayOptions) -> tuple[Job, FoundColumns | None]:
+    """Return the job of a data set, or of a file or URL of scores and labels, and its columns.
 
     It stops at the first bad record. A missing input, and an option that does not apply to it, is
     a ParameterError; a file without a record a RecordError.
@@ -95,7 +89,11 @@ def job_of_input(options: ReplayOptions) -> Job:
         raise ParameterError(msg)
     for message in unused_variables(os.environ):
         warnings.warn(message, stacklevel=2)
-    return _job_of_dataset(options) if is_dataset(options.stream) else _job_of_file(options)
+    if is_dataset(options.stream):
+        return _job_of_dataset(options), None
+    _require_options_of_file(options)
+    found = find_columns(options)
+    return _job_of_file(options, found), found
 
 
 def _job_of_dataset(options: ReplayOptions) -> Job:
@@ -142,10 +140,9 @@ def _require_classes(options: ReplayOptions, columns: Mapping[str, str]) -> None
         raise ParameterError(msg)
 
 
-def _job_of_file(options: ReplayOptions) -> Job:
-    """Return the job of a file of scores; refuse options that do not apply."""
-    _require_options_of_file(options)
-    fields, mixed = columns_of(options), is_mixed(options)
+def _job_of_file(options: ReplayOptions, found: FoundColumns) -> Job:
+    """Return the job of a file of scores; refuse a delay that does not apply."""
+    fields, mixed = found.fields, found.mixed
     _require_one_delay(options, fields, mixed=mixed)
     flags = {
         "input.observations": options.stream,
@@ -154,12 +151,12 @@ def _job_of_file(options: ReplayOptions) -> Job:
         **({"input.delay": None} if "label_time" in fields or options.labels or mixed else {}),
     }
     if options.labels is not None:
-        second = label_columns_of(options, fields)
         flags["input.fields.label_time"] = None  # the column is one of the second file
-        flags |= {f"input.label_fields.{one}": column for one, column in second.items()}
+        second = found.label_fields.items()
+        flags |= {f"input.label_fields.{one}": column for one, column in second}
     flags["task.scores"] = _kind_of_scores(options, flags)
     job = _job_without_state(options, options.kind, flags)
-    if is_by_id(options, fields) and isinstance(job.source, MergedSource):
+    if found.by_id and isinstance(job.source, MergedSource):
         return job._replace(source=labels_by_id(job.source))
     return job
 
@@ -283,34 +280,27 @@ _KINDS = {"probability": " (probabilities)", "logit": " (logits)", "percent": " 
 _SHOWN = 5  # labels in a sentence
 
 
-def lateness_of(options: ReplayOptions) -> Lateness:
+def _lateness(options: ReplayOptions, found: FoundColumns | None) -> Lateness:
     """Return the delay of the labels: that of the options, or none if labels have times."""
-    if options.labels is not None:
-        return Lateness()
-    if is_dataset(options.stream):
-        return options.lateness
-    timed = "label_time" in columns_of(options) or is_mixed(options)
-    return Lateness() if timed else options.lateness
+    timed = found is not None and ("label_time" in found.fields or found.mixed)
+    return Lateness() if timed or options.labels is not None else options.lateness
 
 
-def columns_found(options: ReplayOptions, job: Job) -> str | None:
-    """Return which column is what; None of a data set."""
-    if is_dataset(options.stream):
-        return None
-    found = columns_of(options)
+def _said_of_columns(options: ReplayOptions, job: Job, found: FoundColumns) -> str:
+    """Return which column is what."""
     kind = _KINDS.get("percent" if options.percent else job.settings.scores, "")
-    columns = [_column(one, path) for one, path in found.items()]
-    columns[[*found].index("score")] += kind
+    columns = [_column(one, path) for one, path in found.fields.items()]
+    columns[[*found.fields].index("score")] += kind
     said = ", ".join(columns)
     if options.labels is None:
         return said
-    second = label_columns_of(options, found)
-    return f"{said}; {options.labels}: " + ", ".join(f"{one} = {at}" for one, at in second.items())
+    second = (f"{one} = {column}" for one, column in found.label_fields.items())
+    return f"{said}; {options.labels}: " + ", ".join(second)
 
 
-def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
+def _assumptions(options: ReplayOptions, job: Job, found: FoundColumns | None) -> Iterator[str]:
     """Yield sentences about what was found in an input, and what is assumed of it."""
-    if not is_dataset(options.stream):
+    if found is not None:
         if options.decimal is None and decimal_of(options) == ",":
             yield "Decimals follow a comma; if not, add --decimal ."
         ends = None if options.scores else _ends_of_scores(options, job)
@@ -320,25 +310,25 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
                 f"Scores lie in [{low}, {high}], beyond [0, 1], and have no verdict of their own. "
                 "Are they logits? Add --scores logit. Are they per cent? Add --scores percent."
             )
-        if is_mixed(options):
+        if found.mixed:
             yield f"{options.stream} has labels in rows of their own, and is read in its order."
-        if (unused := unused_label_of(options)) is not None:
+        if (unused := found.unused_label) is not None:
             yield (
                 f"Labels come from {options.labels}; column {unused} of {options.stream} is not "
                 "read."
             )
-        if is_by_id(options, columns_of(options)):
+        if found.by_id:
             yield (
                 f"{options.labels} names no model: a label counts for each model that "
                 "predicted its id."
             )
         if options.positive and _lacks_positives(options, job):
-            yield _without_positives(options, columns_of(options))
-    if options.delay is None and (delay := lateness_of(options)) != Lateness():
+            yield _without_positives(options, found.fields)
+    if options.delay is None and (delay := _lateness(options, found)) != Lateness():
         of_file = "Name the columns of times in --time and --label-time, or set"
         yield (
             f"Labels are assumed to come {delay}, and the results depend on it. "
-            f"{'Set' if is_dataset(options.stream) else of_file} --delay to a count or a duration, "
+            f"{'Set' if found is None else of_file} --delay to a count or a duration, "
             "or compare: --delays 0,50,500,5000."
         )
 
@@ -460,12 +450,12 @@ def plan_replay(options: ReplayOptions, *, writes: bool = True) -> ReplayPlan:
     if options.report is not None:
         report_format(options.report)  # raises for an unknown one
     speed = parse_speed(options.speed)
-    job = _stateless_job(options) if options.configured else job_of_input(options)
+    job, found = (_stateless_job(options), None) if options.configured else job_of_input(options)
     if options.compare is not None or not writes:
         job = job._replace(outputs={})
     elif options.configured:
         job = _apart_from_state(options, job)
-    said = Said() if options.configured else _said(options, job)
+    said = Said() if options.configured else _said(options, job, found)
     since, until = _ends_of_range(options)
     if since is not None or until is not None or options.models:
         job = job._replace(source=_within(job.source, since, until, options.models))
@@ -475,12 +465,13 @@ def plan_replay(options: ReplayOptions, *, writes: bool = True) -> ReplayPlan:
             raise ParameterError(msg)
         job = job._replace(workers=options.workers)
     pace = None if speed is None else Pace(speed)
-    delay = None if options.configured else lateness_of(options)
+    delay = None if options.configured else _lateness(options, found)
     return ReplayPlan(job, pace, delay, said, _reference(options))
 
 
-def _said(options: ReplayOptions, job: Job) -> Said:
-    return Said(columns_found(options, job), [*assumptions(options, job)])
+def _said(options: ReplayOptions, job: Job, found: FoundColumns | None) -> Said:
+    columns = None if found is None else _said_of_columns(options, job, found)
+    return Said(columns, [*_assumptions(options, job, found)])
 
 
 def _ends_of_range(options: ReplayOptions) -> tuple[int | None, int | None]:

@@ -323,6 +323,13 @@ class BaseRun(ABC):
         self.dead.update(one.reason for one in records)
         self._write("dead_letters", records)
 
+    def _count(self, batches: Iterable[Batch]) -> None:
+        """Count the records of batches; raise a DeadLettersError after too many dead letters."""
+        for one in batches:
+            self.records += one.records
+            self.unlabelled += one.unlabelled
+        self._limit.require(self.dead, self.records)
+
     def _require_some(self) -> None:
         """Raise a DeadLettersError at the end if there are dead letters, and no prediction."""
         predictions = sum(one.counters["predictions"] for one in self.processors)
@@ -387,9 +394,7 @@ class Run(BaseRun):
         for batch in read_batches(self._source, self._read):
             self._process_batch(batch)
             self._read = batch.position
-            self.records += batch.records
-            self.unlabelled += batch.unlabelled
-            self._limit.require(self.dead, self.records)
+            self._count([batch])
             if self._state is not None and self.records - saved >= self._every:
                 self._save()
                 saved = self.records

@@ -553,9 +553,7 @@ class ParallelRun(BaseRun):
         self._commit_live()
         if outputs is not None:
             self._report_alarms(outputs)
-        self.records += sum(batch.records for batch in found.batches)
-        self.unlabelled += sum(batch.unlabelled for batch in found.batches)
-        self._limit.require(self.dead, self.records)
+        self._count(found.batches)
 
 
 class _Round(NamedTuple):

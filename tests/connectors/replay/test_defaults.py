@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from abers import ParameterError, RecordError, VennAbers
-from abers_connectors.replay.options import ReplayOptions, columns_of
-from abers_connectors.replay.plan import columns_found, job_of_input
+from abers_connectors.replay.found_columns import find_columns
+from abers_connectors.replay.options import ReplayOptions
+from abers_connectors.replay.plan import plan_replay
 
 if TYPE_CHECKING:
     from abers_connectors.replay.job import Job
@@ -49,7 +50,7 @@ def job(
     **asked: Any,  # noqa: ANN401 - those of `ReplayOptions`
 ) -> Job:
     """Return the job of a stream whose predictions go to a file."""
-    return job_of_input(ReplayOptions(stream, str(delay), "out.jsonl", **asked))
+    return plan_replay(ReplayOptions(stream, str(delay), "out.jsonl", **asked)).job
 
 
 def predictions(given: Job) -> list[dict[str, Any]]:
@@ -70,7 +71,7 @@ def test_variables_are_for_a_configuration(file: Path, monkeypatch: pytest.Monke
 
 def test_a_name_is_a_bundled_stream() -> None:
     """A name without a suffix is a river dataset, scored by a learner."""
-    given = job_of_input(ReplayOptions("Phishing", "50", "-", forgetting={"window": "7"}))
+    given = plan_replay(ReplayOptions("Phishing", "50", "-", forgetting={"window": "7"})).job
     assert given.source.name == "Phishing"
     assert given.settings.learner == "logistic"
     assert given.settings.scores == "probability"
@@ -226,7 +227,7 @@ def test_mistakes(file: Path, stream: str, asked: dict[str, Any], message: str) 
     Path("scores.txt").write_text("")
     Path("../folder.csv").mkdir(exist_ok=True)
     with pytest.raises(ParameterError, match=message):
-        job_of_input(ReplayOptions(stream, "0", **{"output": "out.jsonl", **asked}))
+        plan_replay(ReplayOptions(stream, "0", **{"output": "out.jsonl", **asked}))
     assert sorted(path.name for path in file.parent.iterdir()) == ["scores.csv", "scores.txt"]
 
 
@@ -293,8 +294,8 @@ def test_all_columns_are_found_by_one_rule(file: Path, header: str) -> None:
     ]
     fields = ("id", "time", "model", "score", "label", "segment")
     names = dict(zip(fields, header.split(","), strict=True))
-    assert columns_of(ReplayOptions("scores.csv")) == names
-    said = columns_found(ReplayOptions("scores.csv"), job())
+    assert find_columns(ReplayOptions("scores.csv")).fields == names
+    said = plan_replay(ReplayOptions("scores.csv")).said.columns
     assert said is not None
     assert said.endswith(f"model = {names['model']}, segment = {names['segment']}")
 
@@ -423,7 +424,7 @@ def test_equals_the_naive_loop(
     asked = ReplayOptions(
         str(folder / "in.csv"), str(delay), output, forgetting=forgetting, scores="any"
     )
-    found = predictions(job_of_input(asked))
+    found = predictions(plan_replay(asked).job)
     expected = naive(rows, delay, window)
     assert found == expected
     assert [list(one) for one in found] == [list(one) for one in expected]
@@ -458,14 +459,14 @@ def test_label_times_of_a_file_decide(
     asked = ReplayOptions(
         f"in{suffix}", output="out.jsonl", positive=["late"], timezone="Europe/Berlin"
     )
-    assert columns_of(asked) == {
+    assert find_columns(asked).fields == {
         "score": "y_prob",
         "label": "target",
         "id": "row",
         "time": "Timestamp",
         "label_time": "settled_at",
     }
-    found = predictions(job_of_input(asked))
+    found = predictions(plan_replay(asked).job)
     # The label of the third row comes first, and is taught after that of the second.
     assert [one["n_labels"] for one in found] == [0, 1, 1, 1, 4]
     assert found[0]["time"] == 1_364_785_200_000  # 05:00 of Berlin's summer is 03:00 of UTC
@@ -486,7 +487,7 @@ def test_label_times_in_milliseconds(
         pyarrow.csv.write_csv(table, "in.csv")
     else:
         Path("in.jsonl").write_text("\n".join(map(json.dumps, table.to_pylist())))
-    found = predictions(job_of_input(ReplayOptions(f"in{suffix}", output="out.jsonl")))
+    found = predictions(plan_replay(ReplayOptions(f"in{suffix}", output="out.jsonl")).job)
     assert [(one["id"], one["n_labels"]) for one in found] == [
         ("a", 0),
         ("b", 1),
@@ -500,10 +501,10 @@ def test_a_delay_beats_the_label_times(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     Path("in.csv").write_text(TIMED)
     asked = ReplayOptions("in.csv", "0", "out.jsonl", positive=["late"], timezone="UTC")
-    assert [one["n_labels"] for one in predictions(job_of_input(asked))] == [0, 1, 2, 3, 4]
+    assert [one["n_labels"] for one in predictions(plan_replay(asked).job)] == [0, 1, 2, 3, 4]
     named = asked._replace(columns={"label_time": "settled_at"})
     with pytest.raises(ParameterError, match="--delay does not go with a column of label times"):
-        job_of_input(named)
+        plan_replay(named)
 
 
 def test_a_label_before_its_observation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,4 +512,4 @@ def test_a_label_before_its_observation(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     Path("in.csv").write_text("time,label_time,score,label\n5,5,0.5,1\n6,4,0.5,0\n")
     with pytest.raises(RecordError, match="line 3: label_time, the label's time, is 0"):
-        predictions(job_of_input(ReplayOptions("in.csv", output="out.jsonl")))
+        predictions(plan_replay(ReplayOptions("in.csv", output="out.jsonl")).job)

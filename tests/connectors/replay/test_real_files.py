@@ -11,7 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from abers import ParameterError, RecordError
-from abers_connectors.replay.options import ReplayOptions, columns_of
+from abers_connectors.replay.found_columns import find_columns
+from abers_connectors.replay.options import ReplayOptions
 from abers_connectors.replay.plan import plan_replay
 from abers_connectors.replay.summary import summarize_run
 
@@ -223,7 +224,8 @@ def test_classes_without_their_columns() -> None:
 def test_a_column_with_an_equals_sign_is_a_column() -> None:
     """One pair names no classes, so it is the name of a column."""
     Path("m.csv").write_text("p=1,label\n.9,1\n")
-    assert columns_of(ReplayOptions("m.csv", columns={"score": "p=1"}))["score"] == "p=1"
+    found = find_columns(ReplayOptions("m.csv", columns={"score": "p=1"}))
+    assert found.fields["score"] == "p=1"
 
 
 MIXED = {
@@ -308,6 +310,22 @@ def test_labels_that_begin_after_many_rows(name: str, late: int) -> None:
     Path(name).write_text(head + "".join(text for _, text in sorted(at, key=lambda one: one[0])))
     found = replayed(name)
     assert [one["n_labels"] for one in found] == [max(0, n - late) for n in range(300)]
+
+
+def bytes_read() -> int:
+    """Return how many bytes this process has read."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+def test_the_first_label_is_looked_for_once() -> None:
+    """A plan reads a file once for its columns and the first label, wherever that is."""
+    observations = [f"a{n},{n},.5,\n" for n in range(200_000)]
+    Path("in.csv").write_text("id,time,score,label\n" + "".join(observations) + "a0,200000,,1\n")
+    before = bytes_read()
+    (note,) = plan_replay(ReplayOptions("in.csv")).said.notes
+    assert "labels in rows of their own" in note
+    # Modules are loaded too, and the first rows are read for other reasons.
+    assert bytes_read() - before < 2.5 * Path("in.csv").stat().st_size
 
 
 def test_fields_that_begin_after_many_records() -> None:
