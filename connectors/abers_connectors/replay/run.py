@@ -298,6 +298,11 @@ class BaseRun(ABC):
                     stack.callback(sink.discard)
 
     @property
+    def labelled(self) -> bool:
+        """Whether observations have their labels, so that no record is a label."""
+        return isinstance(self._source, DelayedLabels)
+
+    @property
     def events(self) -> int:
         """Number of events processed since the beginning of the state."""
         counts = [one.counters for one in self.processors]
@@ -316,8 +321,7 @@ class BaseRun(ABC):
 
         Its observation is a dead letter already, or it has expired, which is counted.
         """
-        whole = isinstance(self._source, DelayedLabels)
-        records = [one for one in found if not (whole and one.where == TIMED_OUT)]
+        records = [one for one in found if not (self.labelled and one.where == TIMED_OUT)]
         if records and self._limit.stop:
             raise UnreadableRecordError(records[0].where, records[0].detail)
         self.dead.update(one.reason for one in records)

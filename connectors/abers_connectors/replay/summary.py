@@ -429,9 +429,18 @@ def summarize_run(run: BaseRun, events: int, seconds: float) -> Summary:
         summary,
         alarms=run.alarms,
         workers=run.workers,
-        unlabelled=run.unlabelled,
-        notes=[*unlabelled_notes(run.records, run.unlabelled, waiting), *summary.notes],
+        unlabelled=run.unlabelled if run.labelled else 0,
+        notes=[*_label_notes(run, waiting), *summary.notes],
     )
+
+
+def _label_notes(run: BaseRun, waiting: int) -> Iterator[str]:
+    if run.labelled:
+        yield from unlabelled_notes(run.records, run.unlabelled, waiting)
+    elif run.unlabelled:
+        one = run.unlabelled == 1
+        have = "record of labels has" if one else "records of labels have"
+        yield f"{run.unlabelled:,} {have} no label yet, and {'is' if one else 'are'} left out."
 
 
 def summarize(

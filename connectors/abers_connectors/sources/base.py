@@ -70,7 +70,7 @@ class Batch:
     position: Position  # after the batch
     records: int  # number of records read for the batch, without blank lines
     origin: Callable[[int], Origin]  # of the event of a row; it keeps the texts in memory
-    unlabelled: int = 0  # records without a label so far
+    unlabelled: int = 0  # records without a label so far: observations, or records of labels
 
 
 class Source(Protocol):

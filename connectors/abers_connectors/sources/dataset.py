@@ -247,8 +247,9 @@ def _pieces(batch: Batch) -> Iterator[Batch]:
     for stop in [*range(_ROWS, len(events), _ROWS), len(events)]:
         bad = [one for one in batch.bad if first < one.row <= stop or one.row == first == 0]
         bad = [one._replace(row=one.row - first) for one in bad]
-        part = events[first:stop]
-        yield Batch(part, bad, {}, len(part) + len(bad), _shifted(batch.origin, first))
+        part, unlabelled = events[first:stop], batch.unlabelled if first == 0 else 0
+        records = len(part) + len(bad) + unlabelled
+        yield Batch(part, bad, {}, records, _shifted(batch.origin, first), unlabelled)
         first = stop
 
 

@@ -69,7 +69,7 @@ class MergedSource:
             min((one for one in inputs if one.goes_on), key=lambda one: one.clock).load()
             horizon = min((one.clock for one in inputs if one.goes_on), default=AFTER_ALL)
             taken = [one.take(horizon) for one in inputs]
-            if any(one.size or one.bad for one in taken):
+            if any(one.size or one.bad or one.unlabelled for one in taken):
                 yield merged(taken, {"inputs": [one.position() for one in inputs]})
 
     def first(self) -> Batch | None:
@@ -108,6 +108,7 @@ class _Delivery:
     times: list[Times] = field(default_factory=list)
     bad: list[BadRecord] = field(default_factory=list)
     pieces: list[tuple[int, int, Batch]] = field(default_factory=list)
+    unlabelled: int = 0  # records of labels without one, which count when their batch is delivered
 
     def add(self, held: _PendingBatch, stop: int) -> None:
         """Add the events of a batch up to a row, and the bad records among them."""
@@ -166,7 +167,7 @@ class MergeInput:
             taken.add(held, stop)
             if stop < len(held.times):
                 break
-            self._held.popleft()
+            taken.unlabelled += self._held.popleft().batch.unlabelled
         return taken
 
     def position(self) -> dict[str, Any]:
@@ -209,7 +210,9 @@ def merged(inputs: Sequence[_Delivery], position: Position) -> Batch:
         for one in taken.bad
     ]
     bad.sort(key=lambda one: one.row)
-    return Batch(events.take(order), bad, position, len(events) + len(bad), origin)
+    unlabelled = sum(one.unlabelled for one in inputs)
+    records = len(events) + len(bad) + unlabelled
+    return Batch(events.take(order), bad, position, records, origin, unlabelled)
 
 
 MAX_OPEN = 256
@@ -244,7 +247,7 @@ def lazily_merged(inputs: Sequence[TimedSource], name: str, remedy: str) -> Iter
             active[-1].load()
             horizon = min((one.clock for one in active if one.goes_on), default=AFTER_ALL)
         taken = [one.take(horizon) for one in active]
-        if any(one.size or one.bad for one in taken):
+        if any(one.size or one.bad or one.unlabelled for one in taken):
             yield merged(taken, {})
         active = [one for one in active if one.goes_on or one.holds]
 

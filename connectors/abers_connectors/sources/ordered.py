@@ -217,7 +217,8 @@ class OrderedSource:
         block = {**start, "known": held[-1].position, "size": len(joined)}
         block.pop("ahead", None)
         left, done = bad[start["bad"] :], start["events"]
-        while left or done < len(joined):
+        unlabelled = 0 if done else sum(one.unlabelled for one in held)
+        while left or unlabelled or done < len(joined):
             stop = min(done + _PIECE, len(joined))
             at = {**block, "events": stop, "bad": len(bad)}
             if stop == len(joined):
@@ -225,8 +226,9 @@ class OrderedSource:
                 at = _position(held[-1].position, clock)
             events = joined.take(order[done:stop])
             self._delivered = stop / max(len(joined), 1)
-            yield Batch(events, left, at, len(events) + len(left), _shifted(origin, done))
-            left, done = [], stop
+            records = len(events) + len(left) + unlabelled
+            yield Batch(events, left, at, records, _shifted(origin, done), unlabelled)
+            left, unlabelled, done = [], 0, stop
 
     def _refused(self, late: _Late) -> RecordError:
         raw = late.batch.origin(late.row).raw

@@ -11,11 +11,10 @@ it. Positions are those of the whole stream.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-
-from abers_connectors.sources.base import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.stream import Events
-    from abers_connectors.sources.base import Origin, Position, Source
+    from abers_connectors.sources.base import Batch, Origin, Position, Source
     from abers_connectors.sources.parquet import ParquetFile
     from abers_connectors.sources.parquet_pages import Statistics
 
@@ -152,7 +151,7 @@ class TimeRange:
             self.dropped += len(batch.events) - len(kept)
             bad = [one._replace(row=int(np.searchsorted(kept, one.row))) for one in batch.bad]
             events, origin = batch.events.take(kept), _origin(batch, kept)
-            yield Batch(events, bad, batch.position, batch.records, origin)
+            yield replace(batch, events=events, bad=bad, origin=origin)
 
     def fraction(self) -> float | None:
         """Return the share of the source that has been read."""

@@ -262,3 +262,24 @@ def test_rows_without_labels_are_no_loss_of_predictions(invoke: Invoke, known: i
     assert len(summary["notes"]) == 1
     assert "label" in summary["notes"][0]
     assert summary["losses"] == []
+
+
+@pytest.mark.filterwarnings("ignore:.* are sorted by time")
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("words", [(), ("--workers", "2"), ("--until", str(START + 10**9))])
+def test_records_of_labels_without_one_are_counted(
+    invoke: Invoke, ending: str, step: int, words: tuple[str, ...]
+) -> None:
+    """Records of a second file that have no label are counted in a sentence, sorted or not."""
+    rows = history()
+    observations = [{one: row[one] for one in ("id", "time", "prob", "model")} for row in rows]
+    labels = [{one: row[one] for one in ("id", "time", "model", "label")} for row in rows]
+    files = write(f"s{ending}", observations), write(f"l{ending}", labels[::step])
+    ran = invoke("replay", files[0], "--labels", files[1], *words, "-o", "o.jsonl", "--json")
+    assert ran.code == 0, ran.err
+    assert predicted() == [f"a{i}" for i in range(ROWS)]
+    summary = json.loads(ran.out)
+    assert (summary["records"], summary["labels"]) == (2 * ROWS, KNOWN)
+    assert summary["counters"]["labels_in"] == KNOWN
+    assert "10 records of labels have no label yet, and are left out." in summary["notes"]
