@@ -271,26 +271,31 @@ def test_a_rebalance_during_a_restore(
     with Member(application, "before", max_records=100) as before:
         before.turn_until(lambda: len(history(application)[0]) > 2)
     application.leave("before")
-    with Member(application, "one") as one, Member(application, "two") as two:
+    with ExitStack() as members:
+        one = members.enter_context(Member(application, "one"))
+        others: list[Member] = []
         given_up: list[str] = []
 
         def while_restoring(tick: Callable[[], None]) -> None:
             if given_up:
                 return
+            # It joins now: a member joins at once, and has its partition before the others restore.
+            others.append(members.enter_context(Member(application, "two")))
+            deadline = time.monotonic() + PATIENCE
             try:
-                while True:
-                    two.group.poll(0.05, 1)
+                while time.monotonic() < deadline:
+                    others[0].group.poll(0.05, 1)
                     tick()
             except Exception as error:
                 given_up.append(type(error).__name__)
                 raise
 
         one.before_restore = while_restoring
-        one.turn_until(lambda: bool(given_up))
+        one.turn_until(lambda: bool(given_up), 2 * PATIENCE)
         assert given_up == ["_RebalancedError"]
 
         def both_at_end() -> bool:
-            two.service.turn()
+            others[0].service.turn()
             return one.at_end()
 
         one.turn_until(both_at_end)
