@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
 from reprlib import Repr
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "array",
+    "as_number",
     "at",
     "column",
     "count",
@@ -99,13 +101,22 @@ def shown(value: object) -> str:
 def _finite_number(value: object, what: str, error: type[InputError], remedy: str) -> float:
     if type(value) is float and -_MAX_FLOAT <= value <= _MAX_FLOAT:
         return value + 0.0  # -0.0 becomes 0.0
-    if not isinstance(value, _NUMBERS) or not math.isfinite(number := _as_float(value)):
+    if not math.isfinite(number := as_number(value)):
         msg = f"{what} {shown(value)} is not a finite number; {remedy}"
         raise error(msg)
     return number + 0.0
 
 
-def _as_float(value: Real | np.bool_ | Decimal) -> float:
+def as_number(value: object) -> float:
+    """Return a number as a float: infinity if it is too large, and NaN for what is no number.
+
+    Examples
+    --------
+    >>> as_number(np.float32(0.5)), as_number(10**400), as_number("0.5")
+    (0.5, inf, nan)
+    """
+    if not isinstance(value, _NUMBERS) or isinstance(value, np.timedelta64):
+        return math.nan  # numpy has durations among its integers
     try:
         return float(value)
     except (OverflowError, ValueError):  # too large, or a signalling NaN of `Decimal`
@@ -388,16 +399,17 @@ def finite(values: ArrayLike, name: str) -> Floats:
 
 def numbers(values: ArrayLike, name: str) -> Floats:
     """Check that all values are numbers, which may be infinite or NaN."""
-    try:
-        return np.asarray(unmasked(values), np.float64)
-    except (TypeError, ValueError, OverflowError):
-        msg = f"{name}={shown(values)} must be a number or an array of numbers; convert it"
-        raise ParameterError(msg) from None
+    with suppress(TypeError, ValueError, OverflowError):
+        given = np.asarray(unmasked(values))
+        if given.dtype.kind != "m":  # durations, which numpy converts
+            return np.asarray(given, np.float64)
+    msg = f"{name}={shown(values)} must be a number or an array of numbers; convert it"
+    raise ParameterError(msg)
 
 
 def number(value: object, name: str, words: str, fits: Callable[[float], bool]) -> float:
     """Check a single number, such as "a number of 1 or more"; NaN must not fit."""
-    found = _as_float(value) if isinstance(value, Real) else math.nan
+    found = as_number(value) if isinstance(value, Real) else math.nan
     if not fits(found):
         msg = f"{name}={shown(value)} must be {words}"
         raise ParameterError(msg)
@@ -510,8 +522,10 @@ def row_weights(weight: ArrayLike, length: int) -> Integers:
     """
     given = column(weight, "weight")
     same_length(given, "weight", length)
-    nothing = np.array([isinstance(one, Real) and one == 0 for one in given.tolist()], bool)
-    units = weights(np.where(nothing, 1.0, given), length, LIMIT)
+    nothing = np.array([as_number(one) == 0 for one in given.tolist()], bool)
+    counted = given.copy()
+    counted[nothing] = 1
+    units = weights(counted, length, LIMIT)
     units[nothing] = 0
     if length and nothing.all():
         msg = "weight is zero in every row; one row at least must count"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -106,9 +105,11 @@ def in_order(labels: Floats, forecasts: Floats, time: ArrayLike | None, first: i
     if time is None:
         numbers = np.arange(len(labels))
         return ForecastRows(labels, forecasts, numbers + first, numbers)
-    times = _times(column(time, "time"))
+    given = column(time, "time")
+    times = _times(given)
     same_length(times, "time", len(labels))
-    order = np.argsort(times, kind="stable")
+    # Dates as they are: many may be within a millisecond.
+    order = np.argsort(given if given.dtype.kind == "M" else times, kind="stable")
     whole = np.floor(times).astype(np.int64)
     return ForecastRows(labels, forecasts, whole, np.arange(len(labels))).take(order)
 
@@ -180,8 +181,8 @@ def _time(value: object) -> float:
     if isinstance(value, datetime) and not _is_missing(value):
         zoned = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (zoned - _EPOCH) / _MILLISECOND
-    if isinstance(value, Real) and abs(float(value)) <= _FARTHEST:
-        return float(value)
+    if abs(number := validation.as_number(value)) <= _FARTHEST:
+        return number
     msg = f"time {validation.shown(value)} is not a time; {_TIME_REMEDY}"
     raise TimeError(msg)
 

@@ -8,6 +8,7 @@ scores of observations that its estimator was not trained on.
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -79,6 +80,12 @@ class VennAbersCalibratedClassifier(
         one class.
     ScoreError
         By every method: if a score of an estimator is not a finite number.
+
+    Warns
+    -----
+    UserWarning
+        By `fit` with "prefit": if `y` has classes that the estimator does not know. Each gets its
+        column, from calibration labels alone.
 
     Notes
     -----
@@ -271,6 +278,8 @@ class VennAbersCalibratedClassifier(
         check_classification_targets(y)
         weights = row_weights(sample_weight, len(y))
         known = np.unique(np.concatenate([y, self.estimator.classes_]) if self._prefit else y)
+        if self._prefit:
+            _warn_of_unknown(y, self.estimator.classes_)
         if len(known) < _TWO:
             msg = f"y has one class, {shown(known.tolist())}; there must be two or more"
             raise ParameterError(msg)
@@ -365,6 +374,16 @@ def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> Integers:
         )
         raise LabelError(msg)
     return numbers
+
+
+def _warn_of_unknown(y: NDArray[Any], of_estimator: NDArray[Any]) -> None:
+    """Warn of labels that a fitted estimator does not know: they may be other names of its own."""
+    if unknown := sorted({*y.tolist()} - {*of_estimator.tolist()}):
+        msg = (
+            f"y has classes that the estimator does not know: {shown(unknown)}. It scores them 0; "
+            f"if they are its own by other names, give them these: {shown(of_estimator.tolist())}"
+        )
+        warnings.warn(msg, UserWarning, stacklevel=4)  # `_fit`, `fit`, its caller
 
 
 def _require_same(given: Any, known: NDArray[Any]) -> None:

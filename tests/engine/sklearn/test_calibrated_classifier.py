@@ -561,11 +561,13 @@ def test_a_class_missing_from_calibration_keeps_its_column() -> None:
 
 
 def test_a_class_missing_from_training_keeps_its_column() -> None:
-    """A class that the fitted estimator never saw has score 0, and what calibration says of it."""
+    """A class that the fitted estimator never saw has score 0, and a warning names it."""
     X, y = data(k=3)
     seen = y[:100] != 1
     fitted = GaussianNB().fit(X[:100][seen], y[:100][seen])
-    model = VennAbersCalibratedClassifier(fitted, cv="prefit").fit(X[100:], y[100:])
+    message = r"not know: \[1\]. It scores them 0; .* give them these: \[0, 2\]"
+    with pytest.warns(UserWarning, match=message):
+        model = VennAbersCalibratedClassifier(fitted, cv="prefit").fit(X[100:], y[100:])
     expected = VennAbers()
     expected.learn_many(np.zeros(200), y[100:] == 1)
     p0, p1 = expected.predict_one(0.0)
