@@ -29,6 +29,7 @@ from abers.stream.settings import setting_options
 from abers_connectors.config.values import Lateness, counted
 from abers_connectors.dashboard.replay_document import FOLDS, replay_document
 from abers_connectors.errors import printable
+from abers_connectors.replay.summary import NOT_DUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -430,7 +431,7 @@ def show_notes(summary: Summary, delay: Lateness | None = None) -> None:
 
 def _why_unscored(summary: Summary, delay: Lateness | None) -> Iterator[str]:
     """Yield why no prediction was scored, in one note, unless the notes on the input say it."""
-    if summary.unlabelled and summary.unlabelled == summary.records:
+    if summary.unlabelled == summary.records > 0 or NOT_DUE in summary.notes:
         return
     if delay is None:
         if summary.observations and not summary.counters.get("labels_in"):

@@ -78,13 +78,13 @@ def open_inputs(config: Config) -> Source:
     first, second = config.input.observations, config.input.labels
     if first is None:
         raise ConfigError(["kafka: these are topics, not files; name a file with --from"])
+    growing = config.state.path is not None  # rows may follow, also with labels of others
     if config.labelled:
         delay = config.input.delay or Lateness()
         ordered = _ordered(config, first)
-        whole = config.state.path is None  # rows that follow may bring the labels of others
-        return DelayedLabels(ordered, count=delay.observations, span=delay.span, whole=whole)
+        return DelayedLabels(ordered, count=delay.observations, span=delay.span, whole=not growing)
     if second is not None:
-        return MergedSource([_ordered(config, first), _ordered(config, second)])
+        return MergedSource([_ordered(config, first), _ordered(config, second)], growing=growing)
     source = open_input(config, first)
     return ArrivalLog(source, _remedy(config, source, config.fields()), **_limits(config, source))
 

@@ -27,6 +27,7 @@ from abers.stream.outputs import TIMED_OUT, DeadLetterRecord
 from abers_connectors.sinks.alarm_record import AlarmRecord
 from abers_connectors.sources.base import Origin
 from abers_connectors.sources.delayed_labels import DelayedLabels
+from abers_connectors.sources.merge import MergedSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -301,6 +302,12 @@ class BaseRun(ABC):
     def labelled(self) -> bool:
         """Whether observations have their labels, so that no record is a label."""
         return isinstance(self._source, DelayedLabels)
+
+    @property
+    def labels_wait(self) -> bool:
+        """Whether labels wait for the records that a later run reads."""
+        source = self._source
+        return isinstance(source, DelayedLabels | MergedSource) and source.waits
 
     @property
     def events(self) -> int:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOSSES",
+    "NOT_DUE",
     "Loss",
     "Means",
     "Summary",
@@ -434,6 +435,9 @@ def summarize_run(run: BaseRun, events: int, seconds: float) -> Summary:
     )
 
 
+NOT_DUE = "Some labels are not due yet: they wait for records of later times."
+
+
 def _label_notes(run: BaseRun, waiting: int) -> Iterator[str]:
     if run.labelled:
         yield from unlabelled_notes(run.records, run.unlabelled, waiting)
@@ -441,6 +445,8 @@ def _label_notes(run: BaseRun, waiting: int) -> Iterator[str]:
         one = run.unlabelled == 1
         have = "record of labels has" if one else "records of labels have"
         yield f"{run.unlabelled:,} {have} no label yet, and {'is' if one else 'are'} left out."
+    if run.labels_wait:
+        yield NOT_DUE
 
 
 def summarize(

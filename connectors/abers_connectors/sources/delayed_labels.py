@@ -100,11 +100,19 @@ class PendingLabels(ABC):
         return min(self._numbers[self._due(self._out)][first:].tolist(), default=self._added)
 
     def rest(self) -> Events:
-        """Return the pending labels, as they are released at the end of the stream."""
-        due = np.flatnonzero(self._due(self._out))
-        if not due.size:
+        """Return the pending labels that are released at the end of the stream.
+
+        If more may follow, these are the first ones, as far as they come before the next
+        observation.
+        """
+        if not len(self._out):
             return Events.of([])
-        return _labels(self._out.take(due), self._last_times(self._out)[due])
+        released = np.ones(len(self._out), bool) if self._whole else self._before_the_next()
+        due = self._due(self._out)
+        due &= np.logical_and.accumulate(released | ~due)
+        if not due.any():
+            return Events.of([])
+        return _labels(self._out.take(np.flatnonzero(due)), self._last_times(self._out)[due])
 
     def _due(self, observations: Events) -> Mask:
         """Return which observations have a label, or the end of the wait for one, to release."""
@@ -119,6 +127,10 @@ class PendingLabels(ABC):
         These are the number of new observations before each label, at least as many as there are
         if it stays pending; what orders the labels in one place; and their event times.
         """
+
+    @abstractmethod
+    def _before_the_next(self) -> Mask:
+        """Return which pending labels come before the next observation of their model."""
 
     @abstractmethod
     def _last_times(self, observations: Events) -> Column:
@@ -155,6 +167,10 @@ class PendingByClock(PendingLabels):
         itself = np.concatenate([np.zeros(before, np.int64), np.arange(1, len(times) + 1)])
         observed = observations_before(clocks, due, itself)
         return observed, due, self._last_times(pending)
+
+    def _before_the_next(self) -> Mask:
+        before: Mask = self._order <= self.clock
+        return before
 
     def _last_times(self, observations: Events) -> Column:
         times: Any = observations.awaited_times
@@ -195,6 +211,14 @@ class PendingByCount(PendingLabels):
         times = np.empty(len(rows), pending.times.dtype)
         times[rows] = pending.times[rows[known - 1]]
         return observed, numbers, times
+
+    def _before_the_next(self) -> Mask:
+        models = _numbered(self._out.models)
+        rows = np.argsort(models, kind="stable")  # by model, in the order of arrival
+        later = np.cumsum(np.bincount(models))[models[rows]] - np.arange(1, len(rows) + 1)
+        before = np.empty(len(rows), bool)
+        before[rows] = later >= self._count
+        return before
 
     def _last_times(self, observations: Events) -> Column:
         models = _numbered(observations.models)
@@ -245,10 +269,12 @@ class DelayedLabels:
 
     A label is released after `count` further observations of its model, with the time of the last,
     so that it does not depend on other models; or `span` milliseconds of event time after its
-    observation, with that time; or without either at its own time, which each record has. Labels
-    that are pending at the end are released there. If the stream has grown when it is resumed, the
-    others follow. An observation without a known label has none; if the stream is `whole`, which
-    means that it is all there is, its wait ends where its label would be released.
+    observation, with that time; or without either at its own time, which each record has.
+
+    If the stream is `whole`, which means that it is all there is, pending labels are released at
+    its end, and the wait of an observation without a known label ends where its label would be
+    released. Otherwise they are released as they are before the next observation, and the other
+    labels wait for those that follow when the stream is resumed.
     """
 
     def __init__(
@@ -265,6 +291,7 @@ class DelayedLabels:
         self.name = source.name
         self._source, self._count, self._span = source, count, span
         self._whole = whole
+        self.waits = False  # whether the last end was before labels that wait for what follows
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield the batches of observations and labels after a position."""
@@ -285,11 +312,12 @@ class DelayedLabels:
             if len(found) or len(batch.bad) > bad_again:
                 end = marks.position(len(pending), pending.oldest())
                 yield self._batch(found, batch, again, batch.bad[bad_again:], end)
-        labels = pending.rest()
+        labels, left = pending.rest(), len(pending)
+        self.waits = left > len(labels)
         for first in range(0, len(labels), _TAIL):
             piece = labels[first : first + _TAIL]
             after = first + len(piece)
-            end = marks.position(len(labels) - after, pending.oldest(after))
+            end = marks.position(left - after, pending.oldest(after))
             yield Batch(piece, (), end, 0, self._origin_of_label(piece))
 
     def part(

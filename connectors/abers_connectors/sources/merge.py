@@ -53,11 +53,15 @@ class MergedSource:
     An event that is behind an earlier event of its input comes right behind it. A batch or two of
     each input is in memory, and more only where an input has very many events of the same
     time: their order is known after the last of them.
+
+    If the first input is `growing`, nothing beyond its clock is delivered at its end: it waits for
+    the events that follow there when the stream is resumed.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], *, growing: bool = False) -> None:
         self.name = " and ".join(source.name for source in sources)
-        self.sources = sources
+        self.sources, self._growing = sources, growing
+        self.waits = False  # whether the last end was before events that wait for what follows
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield the merged batches after a position."""
@@ -65,12 +69,18 @@ class MergedSource:
         inputs = [
             MergeInput(source, start) for source, start in zip(self.sources, starts, strict=True)
         ]
+        first = inputs[0]
         while any(one.goes_on for one in inputs):
             min((one for one in inputs if one.goes_on), key=lambda one: one.clock).load()
+            end = first.clock + 1 if self._growing and not first.goes_on else AFTER_ALL
             horizon = min((one.clock for one in inputs if one.goes_on), default=AFTER_ALL)
+            horizon = min(horizon, end)
             taken = [one.take(horizon) for one in inputs]
             if any(one.size or one.bad or one.unlabelled for one in taken):
                 yield merged(taken, {"inputs": [one.position() for one in inputs]})
+            if horizon == end:
+                self.waits = any(one.goes_on or one.holds for one in inputs)
+                return
 
     def first(self) -> Batch | None:
         """Return the first batch of the first input, as it is read, or None."""
@@ -78,7 +88,11 @@ class MergedSource:
 
     def within(self, part: Part) -> MergedSource:
         """Return the same of inputs that do not read what they know to be outside a part."""
-        return MergedSource([narrowed(one, part) for one in self.sources])
+        return self.of([narrowed(one, part) for one in self.sources])
+
+    def of(self, sources: Sequence[Source]) -> MergedSource:
+        """Return the same of other inputs."""
+        return MergedSource(sources, growing=self._growing)
 
     def fraction(self) -> float | None:
         """Return the mean of the shares of the inputs; None if one is unknown."""
@@ -263,7 +277,7 @@ def _load(active: Sequence[MergeInput]) -> int:
 def labels_by_id(both: MergedSource) -> MergedSource:
     """Return observations and labels, the labels for the models of the observations."""
     observations, labels = both.sources
-    return MergedSource([observations, LabelsById(labels, unordered(observations))])
+    return both.of([observations, LabelsById(labels, unordered(observations))])
 
 
 class LabelsById:

@@ -6,6 +6,7 @@ anything is read or written.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -232,9 +233,11 @@ def test_again_without_news(run: Run, folder: Path) -> None:
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("delay", ["5", '"7s"'])
-def test_late_labels_of_a_grown_file(run: Run, folder: Path, delay: str) -> None:
-    """Labels that were released at the end of the file are learned once, and so are the others."""
+@pytest.mark.parametrize(("delay", "behind", "waiting"), [("5", 5, 5), ('"7s"', 6, 7)])
+def test_late_labels_of_a_grown_file(
+    run: Run, folder: Path, delay: str, behind: int, waiting: int
+) -> None:
+    """A label waits for the rows that are appended, so no prediction knows it too early."""
 
     def labelled(first: int, last: int) -> str:
         rows = [{"id": f"a{n}", "time": 1000 * n, "score": 0.5} for n in range(first, last)]
@@ -249,8 +252,40 @@ def test_late_labels_of_a_grown_file(run: Run, folder: Path, delay: str) -> None
     assert "duplicate" not in out
     rows = [json.loads(line) for line in (folder / "out.jsonl").read_bytes().splitlines()]
     assert [row["id"] for row in rows] == [f"a{n}" for n in range(60)]
+    assert [row["n_labels"] for row in rows] == [max(0, n - behind) for n in range(60)]
     found = inspected("abers.state")
-    assert (found.counters["labels"], found.waiting_for_labels) == (60, 0)
+    assert (found.counters["labels"], found.waiting_for_labels) == (60 - waiting, waiting)
+
+
+LATE = {
+    "by count": "delay = 5",
+    "by time": 'delay = "7s"',
+    "own times": 'fields.label_time = "known"',
+    "a second file": 'labels = "labels.jsonl"',
+}
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_a_file_that_grows_knows_no_label_too_early(run: Run, folder: Path, late: str) -> None:
+    """In pieces a file has the predictions of one run, though labels are there beforehand."""
+    rows = [
+        {"id": f"a{n}", "time": 1000 * n, "score": n % 7 / 7, "label": n % 2, "known": 1400 * n}
+        for n in range(90)
+    ]
+    labels = [{"id": row["id"], "time": row["known"], "label": row["label"]} for row in rows]
+    if late == "a second file":
+        rows = [{name: row[name] for name in ("id", "time", "score")} for row in rows]
+    whole = folder.with_name("whole")
+    whole.mkdir()
+    for one, ends in ((folder, (20, 20, 47, 48, 90)), (whole, (90,))):
+        (one / "abers.toml").write_text(CONFIG.replace("[output]", f"{LATE[late]}\n[output]"))
+        (one / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
+        for end in ends:
+            (one / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:end]))
+            assert run(one)[0] == 0
+    found, expected = contents(folder), contents(whole)
+    assert found["out.jsonl"] == expected["out.jsonl"]
+    assert gzip.decompress(found["met.csv.gz"]) == gzip.decompress(expected["met.csv.gz"])
 
 
 @pytest.mark.parametrize("count", [1_500, pytest.param(4_000, marks=pytest.mark.long)])

@@ -33,7 +33,7 @@ def replayed(
         for n, (score, value) in enumerate(rows)
     ]
     predictions = MemorySink()
-    source = DelayedLabels(MemorySource(pairs), count=delay)
+    source = DelayedLabels(MemorySource(pairs), count=delay, whole=True)
     run = Run(source, Processor(settings), {"predictions": predictions})
     for _ in run.run():
         pass

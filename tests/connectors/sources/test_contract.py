@@ -116,10 +116,10 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
     "memory": lambda _path: in_memory(),
     "data set": lambda _path: open_source("Phishing", SourceOptions()),
     "merged": lambda path: MergedSource([observed(path, "jsonl"), settled(path, "csv.gz")]),
-    "delayed by count": lambda path: DelayedLabels(paired(path, "jsonl"), count=1_194),
-    "delayed by time": lambda path: DelayedLabels(paired(path, "csv"), span=5_000),
+    "delayed by count": lambda path: DelayedLabels(paired(path, "jsonl"), count=1_194, whole=True),
+    "delayed by time": lambda path: DelayedLabels(paired(path, "csv"), span=5_000, whole=True),
     "delayed and merged": lambda path: MergedSource(
-        [DelayedLabels(paired(path, "parquet"), span=5), observed(path, "jsonl.gz")]
+        [DelayedLabels(paired(path, "parquet"), span=5, whole=True), observed(path, "jsonl.gz")]
     ),
     "between": lambda path: TimeRange(observed(path, "jsonl"), since=1_700_000_002_500),
     "many files": many_files,

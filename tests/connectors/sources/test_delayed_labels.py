@@ -80,7 +80,7 @@ def test_labels_are_released_as_by_a_plain_loop(  # noqa: PLR0913, PLR0917 - wha
 
     def source(size: int) -> DelayedLabels:
         memory = MemorySource(pairs(times, models), size=size)
-        return DelayedLabels(memory, count=delay) if counts else DelayedLabels(memory, span=delay)
+        return delayed(memory, "count" if counts else "span", delay, whole=True)
 
     batches = list(source(size).batches())
     events = [event for batch in batches for event in batch.events]
@@ -105,7 +105,7 @@ def test_a_position_reads_no_more_than_it_must() -> None:
 
 def test_many_labels_at_the_end_come_in_batches() -> None:
     """The labels that are pending at the end come in several batches."""
-    source = DelayedLabels(MemorySource(pairs(list(range(12_000)))), span=10**6)
+    source = DelayedLabels(MemorySource(pairs(list(range(12_000)))), span=10**6, whole=True)
     sizes = [len(batch.events) for batch in source.batches()]
     assert sizes == [5000, 5000, 2000, 5000, 5000, 2000]
 
@@ -196,40 +196,49 @@ def test_labels_with_times_of_their_own(
     delays = data.draw(several)
     expected = by_own_time(times, delays)
     records = timed_pairs(times, delays)
-    batches = list(DelayedLabels(MemorySource(records, size=size)).batches())
+    batches = list(DelayedLabels(MemorySource(records, size=size), whole=True).batches())
     events = [event for batch in batches for event in batch.events]
     assert kinds_ids_times(events) == expected
     done = 0
     for batch in batches:
         done += len(batch.events)
         position = json.loads(json.dumps(batch.position))
-        again = DelayedLabels(MemorySource(records, size=other)).batches(position)
+        again = DelayedLabels(MemorySource(records, size=other), whole=True).batches(position)
         rest = [event for one in again for event in one.events]
         assert kinds_ids_times(events[:done] + rest) == expected
 
 
-@given(TIMES, TIMES, st.integers(0, 8), st.integers(1, 7), st.booleans())
-def test_a_stream_that_has_grown(
-    times: list[int],
-    later: list[int],
-    delay: int,
-    size: int,
-    counts: bool,  # noqa: FBT001
+@given(
+    TIMES,
+    TIMES,
+    st.integers(0, 8),
+    st.sampled_from(["count", "span", "own"]),
+    st.integers(1, 7),
+    st.integers(1, 7),
+)
+def test_a_stream_that_has_grown(  # noqa: PLR0913, PLR0917 - what is drawn
+    times: list[int], later: list[int], delay: int, by: str, size: int, other: int
 ) -> None:
-    """After the file has grown, each label is released once."""
-
-    def source(times: list[int]) -> DelayedLabels:
-        memory = MemorySource(pairs(times), size=size)
-        return DelayedLabels(memory, count=delay) if counts else DelayedLabels(memory, span=delay)
-
-    before = list(source(times).batches())
-    position = before[-1].position if before else None
+    """A file that has grown has the events of one that was there at once, in their order."""
     grown = times + later
-    after = [event for one in source(grown).batches(position) for event in one.events]
+    delays = [delay] * len(grown)
+
+    def source(times: list[int], size: int, *, whole: bool = False) -> DelayedLabels:
+        records = timed_pairs(times, delays[: len(times)]) if by == "own" else pairs(times)
+        return delayed(MemorySource(records, size=size), by, delay, whole=whole)
+
+    before = list(source(times, size).batches())
+    position = json.loads(json.dumps(before[-1].position)) if before else None
+    after = [event for one in source(grown, other).batches(position) for event in one.events]
     found = kinds_ids_times([event for one in before for event in one.events] + after)
-    assert len(found) == len(set(found)) == 2 * len(grown)
-    for kind in "ol":
-        assert [id_ for one, id_, _ in found if one == kind] == [f"a{n}" for n in range(len(grown))]
+    at_once, whole = (
+        kinds_ids_times(
+            [event for one in source(grown, size, whole=all_).batches() for event in one.events]
+        )
+        for all_ in (False, True)
+    )
+    assert found == at_once == whole[: len(found)]
+    assert [id_ for kind, id_, _ in found if kind == "o"] == [f"a{n}" for n in range(len(grown))]
 
 
 @given(
@@ -267,20 +276,19 @@ def test_labels_that_are_not_known_yet(  # noqa: PLR0913, PLR0917 - what is draw
         "count": by_count(times, delay, "x" * len(times)),
         "span": by_span(times, delay),
     }
-    expected = without_unknown(everything[by])
     batches = list(source(times).batches())
     found = kinds_ids_times([event for one in batches for event in one.events])
-    assert found == expected
+    assert found == without_unknown(everything[by])[: len(found)]  # the other labels wait
     assert sum(one.unlabelled for one in batches) == known[: len(times)].count(False)
     done = 0
     for batch in batches:
         done += len(batch.events)
         position = json.loads(json.dumps(batch.position))
         rest = [event for one in source(times).batches(position) for event in one.events]
-        assert found[:done] + kinds_ids_times(rest) == expected
+        assert found[:done] + kinds_ids_times(rest) == found
     position = batches[-1].position if batches else None
     after = [event for one in source(grown).batches(position) for event in one.events]
     whole = found + kinds_ids_times(after)
     assert [id_ for kind, id_, _ in whole if kind == "o"] == [f"a{n}" for n in range(len(grown))]
-    labels = [f"a{n}" for n in range(len(grown)) if known[n]]
-    assert sorted(id_ for kind, id_, _ in whole if kind == "l") == sorted(labels)
+    at_once = [event for one in source(grown).batches() for event in one.events]
+    assert whole == kinds_ids_times(at_once)
