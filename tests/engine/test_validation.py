@@ -36,7 +36,9 @@ PLAIN = {"unlimited": OPTIONS["unlimited"], "window": OPTIONS["window"]}
 AGING = {name: options for name, options in OPTIONS.items() if aging(options)}
 EVERY_RULE = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 
+DURATIONS: list[Any] = [np.timedelta64(1, "s"), np.timedelta64(1, "ns")]
 NOT_NUMBERS: list[Any] = [None, "0.5", b"1", "", [0.5], (1,), {}, 1j, object(), np.array(0.5), int]
+NOT_NUMBERS += DURATIONS
 NOT_FINITE: list[Any] = [NAN, INF, -INF, HUGE, np.float32("nan"), np.float16("inf")]
 NUMBERS: list[Any] = [
     1,

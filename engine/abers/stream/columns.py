@@ -396,8 +396,30 @@ _NAMES = tuple(field.name for field in fields(Events))  # slow to find
 
 
 def as_events(data: Events | object, settings: Settings) -> Events:
-    """Return events as they are, and those of a table of Arrow or a data frame."""
-    return data if isinstance(data, Events) else Events.from_arrow(data, settings=settings)
+    """Return checked events as they are, and those of a table of Arrow or a data frame."""
+    if not isinstance(data, Events):
+        return Events.from_arrow(data, settings=settings)
+    _require_columns(data)
+    return data
+
+
+_REQUIRED = frozenset(_NAMES[:5])  # the others may be None
+
+
+def _require_columns(events: Events) -> None:
+    """Raise a ParameterError unless each column is an array with a value for every row."""
+    rows = len(events.labels)
+    for name in _NAMES:
+        found = getattr(events, name)
+        if found is None and name not in _REQUIRED:
+            continue
+        if type(found) is not np.ndarray or found.shape[:1] != (rows,):
+            given = found.shape if type(found) is np.ndarray else f"a {type(found).__name__}"
+            msg = (
+                f"{name} of Events must be an array of numpy with {rows} rows, as labels has, not "
+                f"{given}; Events.of and Events.from_arrow make such columns"
+            )
+            raise ParameterError(msg)
 
 
 def require_events(events: Collection[Any]) -> None:

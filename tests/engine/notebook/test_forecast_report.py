@@ -147,6 +147,19 @@ def test_rows_are_sorted_by_time() -> None:
     assert report.verdict.until == times[-1]
 
 
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("convert", [list, np.asarray, pd.Series, np.ndarray.tolist])
+def test_rows_within_a_millisecond_are_sorted(unit: str, convert: Callable[[Any], Any]) -> None:
+    """Rows are sorted by whole times, also where a report tells milliseconds apart."""
+    if (unit, convert) == ("ns", np.ndarray.tolist):
+        pytest.skip("these are integers")
+    y, p, _ = stream(n=500)
+    times = np.datetime64("2026-01-01", unit) + np.arange(500) * np.timedelta64(10, "us")
+    mixed = np.random.default_rng(1).permutation(500)
+    rows = forecast_rows(y[mixed], p[mixed], convert(times[mixed]), 0)
+    assert rows.order.tolist() == np.argsort(mixed).tolist()
+
+
 def test_rows_of_one_time_keep_their_order() -> None:
     """Sorting is stable: of two times, each has its rows in the order in which they came."""
     y, p, _ = stream(1.7)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from abers import ParameterError, VennAbers
-from abers.stream import Events, Observation, Processor
+from abers.stream import Events, Label, Observation, Processor
+from abers.stream.durable import DurableProcessor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 FRAME = pd.DataFrame({"id": ["a"], "time": [0], "score": [0.3]})
 
@@ -52,3 +56,41 @@ def test_saved_states_in_any_buffer() -> None:
     for given in buffers:
         assert Processor.restore(given).position == {"line": 1}
     assert Processor().process_many(iter([Observation("a", 0, score=0.5)]))
+
+
+EVENTS = Events.of([Observation("a", 1, score=0.3), Label("a", 2, value=1)])
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "what"),
+    [
+        ("scores", pd.Series([0.3, 0.0]), "not a Series"),
+        ("times", [1, 2], "not a list"),
+        ("ids", np.array(["a"], object), r"not \(1,\)"),
+        ("values", np.array([1]), r"not \(1,\)"),
+        ("models", None, "not a NoneType"),
+    ],
+)
+def test_columns_that_are_no_columns(column: str, given: Any, what: str, tmp_path: Path) -> None:  # noqa: ANN401
+    """Events with a column of another kind or length change nothing, and end no processor."""
+    bad = replace(EVENTS, **{column: given})
+    message = f"{column} of Events must be an array of numpy with 2 rows, as labels has, {what}"
+    processor = Processor()
+    before = processor.state_bytes()
+    with pytest.raises(ParameterError, match=message):
+        processor.process_batch(bad)
+    assert processor.state_bytes() == before
+    with DurableProcessor(tmp_path) as durable:
+        with pytest.raises(ParameterError, match=message):
+            durable.process(bad)
+        assert len(durable.process(EVENTS).predictions) == 1
+
+
+@pytest.mark.parametrize("unit", ["s", "ns"])
+def test_a_duration_is_no_score(unit: str, tmp_path: Path) -> None:
+    """A duration of numpy, which is among its integers, is a dead letter and ends no processor."""
+    bad: Any = np.timedelta64(5, unit)
+    with DurableProcessor(tmp_path) as durable:
+        outputs = durable.process([Observation("a", 1, score=bad)])
+        assert [one.reason for _, one in outputs.dead_letters] == ["bad-score"]
+        assert len(durable.process(EVENTS).predictions) == 1
