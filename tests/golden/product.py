@@ -264,9 +264,9 @@ def served(config: Mapping[str, Any], records: Sequence[Record], *, restart: boo
 
 
 def _is_ours(line: str) -> bool:
-    """Leave out what is of this process and of this build."""
+    """Leave out what is of this process, of this build and of this machine."""
     name = line.removeprefix("# HELP ").removeprefix("# TYPE ")
-    return not name.startswith(("process_", "abers_build_info{"))
+    return not name.startswith(("process_", "abers_build_info{", "abers_memory_limit_bytes{"))
 
 
 def _redone(task: StreamTask, changelog: Sequence[bytes]) -> list[ChangelogRecord]:

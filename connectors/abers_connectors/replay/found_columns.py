@@ -152,6 +152,12 @@ def _first(options: ReplayOptions) -> tuple[KnownColumns, bool]:
     if mixed:
         wanted |= {one: USUAL_NAMES[one][0] for one in ("id", "time") if wanted[one] == "row"}
         wanted.pop("label_time", None)
+    if "label_time" in named and wanted["time"] == "row":
+        msg = (
+            f"--label-time {named['label_time']}: {options.stream} has no other column of times; "
+            "name that of the observations in --time, or say how late labels are in --delay"
+        )
+        raise ParameterError(msg)
     if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
         wanted.pop("label_time", None)  # it means nothing with row numbers, and a delay beats it
     if second and known:
