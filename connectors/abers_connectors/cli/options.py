@@ -24,11 +24,13 @@ __all__ = [
     "GroupedCommand",
     "JsonTable",
     "Models",
+    "PositiveOption",
     "ProbabilityOption",
     "Quiet",
     "ScoresOption",
     "SinceOption",
     "TaskOption",
+    "TimezoneOption",
     "UntilOption",
     "Verbose",
     "calibrator_option",
@@ -204,6 +206,14 @@ def detail_of(*, quiet: bool, verbose: bool) -> Any:  # noqa: ANN401 - a type of
     return "answers" if quiet else "more" if verbose else "usual"
 
 
+PositiveOption = Annotated[
+    list[str] | None,
+    declared_option("--positive", more="May be given several times."),
+]
+TimezoneOption = Annotated[
+    str | None,
+    declared_option("--timezone", more='A name such as "Europe/Berlin" or "UTC".'),
+]
 TaskOption = Annotated[
     str | None,
     declared_option("--task", more="binary (default), multiclass (see --score) or regression."),

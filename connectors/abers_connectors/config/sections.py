@@ -458,7 +458,7 @@ class HttpSection(Section, frozen=True, kw_only=True):
     ] = 8090
     hosts: Annotated[
         Names,
-        key("Names under which browsers reach the live page, besides addresses and localhost."),
+        key("Names under which clients and browsers ask, besides addresses and localhost."),
     ] = ()
     check_host: Annotated[
         bool,

@@ -383,7 +383,8 @@ def _command(options: ReplayOptions, columns: dict[str, str]) -> str:
     """Return the command with the columns of some fields, to copy."""
     kept = {one: column for one, column in options.columns.items() if one not in columns}
     named = [word for one, column in columns.items() for word in (flag_of(one), column)]
-    words = ["abers", "replay", *arguments(options._replace(columns=kept)), *named]
+    report = [] if options.report is None else ["--report", options.report]
+    words = ["abers", "replay", *arguments(options._replace(columns=kept)), *named, *report]
     return shlex.join(words)
 
 

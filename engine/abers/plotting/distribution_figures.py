@@ -139,7 +139,7 @@ def fan_chart(  # noqa: PLR0913 - the parts of a figure
     Parameters
     ----------
     x
-        Array of shape (n,): the position of each prediction, such as its score or its time.
+        Array of shape (n,): the position of each prediction, a number such as its score.
     quantiles
         Array of shape (n, number of levels); values may be infinite.
     levels

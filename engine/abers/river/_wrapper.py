@@ -183,14 +183,32 @@ class MethodKeywords:
     """The keywords that each method of a model takes, read once from its signatures."""
 
     def __init__(self, model: Any) -> None:
+        self._model = model
         self._names = {method: _accepted_names(model, method) for method in _METHODS}
 
     def accepted(self, method: str, keywords: dict[str, Any]) -> dict[str, Any]:
-        """Return the keywords that the method accepts."""
+        """Return the keywords that the method accepts; a ParameterError if none accepts one."""
         names = self._names[method] if keywords else None
         if names is None:
             return keywords
+        self._require_known(method, keywords)
         return {name: value for name, value in keywords.items() if name in names}
+
+    def _require_known(self, method: str, keywords: dict[str, Any]) -> None:
+        """Raise a ParameterError for a keyword that neither learning nor scoring takes."""
+        end = method.rpartition("_")[2]
+        score = "predict_proba" if hasattr(self._model, f"predict_proba_{end}") else "predict"
+        methods = [one for one in (f"learn_{end}", f"{score}_{end}") if hasattr(self._model, one)]
+        named = [self._names.get(one) for one in methods]
+        if None in named:
+            return
+        known = {"w", *(name for names in named if names is not None for name in names)}
+        if unknown := sorted(keywords.keys() - known):
+            msg = (
+                f"{unknown[0]}= is no keyword of this method, nor of {' or '.join(methods)} of "
+                f"{_named(self._model)}; take it out"
+            )
+            raise ParameterError(msg)
 
 
 def _accepted_names(model: Any, method: str) -> frozenset[str] | None:

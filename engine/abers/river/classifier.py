@@ -136,7 +136,7 @@ class VennAbersClassifier(BinaryClassifier):
     learning; with another calibrator, a score that is not a finite number.
 
     **Keywords.** `id` and `time` are for the wrapper; `w` goes to both; others are passed to the
-    classifier where its signature takes them.
+    classifier where its signature takes them, and one that it never takes is a ParameterError.
 
     Examples
     --------

@@ -353,12 +353,12 @@ def test_keywords_reach_only_who_takes_them() -> None:
     """Keywords go to the methods of the learner that name them, and `id` to none."""
     learner = Noted()
     model = VennAbersClassifier(learner)
-    model.predict_proba_one({}, id=1, tone="high", other=5)
-    model.learn_one({}, 0, id=1, tone="low", w=2.0, other=5)
+    model.predict_proba_one({}, id=1, tone="high", w=5.0)
+    model.learn_one({}, 0, id=1, tone="low", w=2.0)
     assert learner.notes == [("predict", "high"), ("learn", 2.0)]
     bare = VennAbersClassifier(Weightless())
-    bare.learn_one({}, 1, w=3.0, tone="low")
-    assert bare.predict_proba_one({}, with_interval=True, tone="low")[True] == (0.75, 1.0)
+    bare.learn_one({}, 1, w=3.0)
+    assert bare.predict_proba_one({}, with_interval=True)[True] == (0.75, 1.0)
 
 
 # What is refused
