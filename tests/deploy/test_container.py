@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -93,13 +94,15 @@ def test_the_health_check() -> None:
 
 
 def test_compose_without_kafka() -> None:
-    """The other Compose file is valid, and its server cannot start without tokens."""
+    """The other Compose file is valid; its server needs tokens, and answers by its name."""
     linted("check-jsonschema", "--builtin-schema", "vendor.compose-spec", SERVED)
     services = read(SERVED)["services"]
     assert {*services} == {"abers", "prometheus", "grafana"}
     abers = services["abers"]
     assert abers["command"][0] == "serve"
-    assert all(":?" in token for token in abers["environment"].values())
+    variables = abers["environment"]
+    assert json.loads(variables.pop("ABERS_HTTP__HOSTS")) == ["abers"]
+    assert all(":?" in token for token in variables.values())
     home = services["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
     assert (DEPLOY / "grafana" / "dashboards" / home.rpartition("/")[2]).exists()
 

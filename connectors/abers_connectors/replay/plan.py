@@ -568,14 +568,20 @@ def _apart_from_state(options: ReplayOptions, job: Job) -> Job:
     own = configuration.load(options.stream)  # without the flags, so with its own outputs
     if own.state.path is None:
         return job
-    if options.output is None or is_same(options.output, own.output.predictions):
+    named, first = options.output, own.output.predictions
+    folders = [one for one in (first, own.output.outcomes) if one is not None]  # those of Parquet
+    if (
+        named is None
+        or is_same(named, first)
+        or any(is_same(str(Path(named).parent), one) for one in folders)
+    ):
         msg = f"{options.stream} keeps a state, to which its outputs belong; name another --output"
         raise ParameterError(msg)
-    dead = {} if job.limit.stop else {"dead_letters": dead_letters_beside(options.output)}
+    dead = {} if job.limit.stop else {"dead_letters": dead_letters_beside(named)}
     # `reads` protects the files that the configuration writes: this job must not write them.
     protected = [FileUse(use.name, use.path, reads=True) for use in files_of(own) if not use.reads]
     return job._replace(
-        outputs={"predictions": options.output, **dead},
+        outputs={"predictions": named, **dead},
         others=(*job.others, *protected),
         beside=True,
     )

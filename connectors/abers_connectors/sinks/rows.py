@@ -207,6 +207,10 @@ class ParquetDirectorySink(Sink):
         require_directory(path, self._path.parent)
         self._path.mkdir(exist_ok=True)
         found = sorted(self._path.glob(PARTS))
+        if others := {*self._path.glob("*.parquet")} - {*found}:
+            msg = f"output {path} has {min(others).name}, which no run wrote; move it elsewhere: "
+            msg += "all files of a directory are read as one table"
+            raise StateError(msg)
         if [part.name for part in found[: self._parts]] != [*map(_name, range(self._parts))]:
             msg = f"output {path} lacks some of the {self._parts} files that were committed; "
             msg += "put them back, or remove state and outputs to start anew"

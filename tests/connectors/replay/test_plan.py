@@ -76,6 +76,10 @@ def test_state_and_outputs_of_a_run_are_left_alone() -> None:
     for output in (None, "out.jsonl", "./out.jsonl"):
         with pytest.raises(ParameterError, match=r"kept\.toml keeps a state.* another --output"):
             plan_replay(ReplayOptions("kept.toml", output=output))
+    Path("parts.toml").write_text((CONFIG + STATE).replace("out.jsonl", "parts.parquet"))
+    Path("parts.parquet").mkdir()
+    with pytest.raises(ParameterError, match=r"parts\.toml keeps a state"):
+        plan_replay(ReplayOptions("parts.toml", output="parts.parquet/mine.parquet"))
     plan = plan_replay(ReplayOptions("kept.toml", output="else.jsonl"))
     assert plan.job.state is None
     assert plan.job.outputs == {

@@ -455,6 +455,21 @@ def test_places_that_cannot_be(tmp_path: Path, resumable: bool) -> None:  # noqa
             )
 
 
+def test_a_foreign_file_in_a_directory_of_parquet(tmp_path: Path) -> None:
+    """A file that no run wrote is refused and kept: readers of the directory would count it."""
+    path, mine = tmp_path / "out.parquet", tmp_path / "out.parquet" / "mine.parquet"
+    with open_sink(str(path), Prediction, SinkOptions(resumable=True)) as sink:
+        sink.write(ROWS)
+        position = sink.commit()
+    mine.write_bytes(b"theirs")
+    for at in (position, None):
+        with pytest.raises(StateError, match=r"out\.parquet has mine\.parquet, which no run wrote"):
+            open_sink(str(path), Prediction, SinkOptions(resumable=True, position=at))
+    assert mine.read_bytes() == b"theirs"
+    mine.unlink()
+    assert written(path) == wire(ROWS)
+
+
 def test_a_parquet_file_is_not_taken_for_a_directory(tmp_path: Path) -> None:
     """A run that can be resumed does not write over a file."""
     path = tmp_path / "out.parquet"
