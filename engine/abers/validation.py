@@ -108,7 +108,7 @@ def _finite_number(value: object, what: str, error: type[InputError], remedy: st
 
 
 def as_number(value: object) -> float:
-    """Return a number as a float: infinity if it is too large, and NaN for what is no number.
+    """Return a number as a float: infinity if it is too large, and NaN for anything else.
 
     Examples
     --------
