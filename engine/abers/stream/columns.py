@@ -417,7 +417,7 @@ def _require_columns(events: Events) -> None:
             given = found.shape if type(found) is np.ndarray else f"a {type(found).__name__}"
             msg = (
                 f"{name} of Events must be an array of numpy with {rows} rows, as labels has, not "
-                f"{given}; Events.of and Events.from_arrow make such columns"
+                f"{given}; Events.of and Events.from_arrow make these columns"
             )
             raise ParameterError(msg)
 
