@@ -121,7 +121,8 @@ class JsonColumns:
         try:
             return self._columns([self._decode(text)])
         except msgspec.ValidationError as error:
-            detail = f"{error}; write one JSON object {self._each}, its numbers within range"
+            found = "it is a JSON array" if text.lstrip().startswith(b"[") else error
+            detail = f"{found}; write one JSON object {self._each}, its numbers within range"
             raise BadRecordError("bad-record", detail) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             detail = (

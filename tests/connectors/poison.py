@@ -10,7 +10,7 @@ POISON = [
     (b"{nope}", "bad-json", "malformed"),
     (b'{"a":' * 5000, "bad-json", "write one JSON object a "),
     (b"\0\0\0", "bad-json", "write one JSON object a "),
-    (b"[0.5, 1]", "bad-record", "got `array`"),
+    (b"[0.5, 1]", "bad-record", "it is a JSON array; write one JSON object a "),
     (b"0.5", "bad-record", "got `float`"),
     (b'{"id": "b", "time": 5, "score": 1e999}', "bad-record", "out of range"),
     (b'{"id": "b", "time": 5}', "missing-field", 'no "score"'),

@@ -29,7 +29,7 @@ from abers_connectors.config import model as configuration
 from abers_connectors.config.layers import OptionsError, unused_variables
 from abers_connectors.config.sections import StateSection, dead_letters_beside
 from abers_connectors.config.values import Lateness
-from abers_connectors.files import FileUse, is_same, scheme_of
+from abers_connectors.files import STANDARD, FileUse, is_same, scheme_of
 from abers_connectors.regular_files import no_such_file
 from abers_connectors.replay.found_columns import are_probabilities, find_columns, values_of
 from abers_connectors.replay.job import Job, files_of, job_of_config, unchecked_job, unreadable
@@ -269,6 +269,9 @@ def _job_without_state(options: ReplayOptions, task: str, flags: Mapping[str, An
 def _require_readable(name: str) -> None:
     """Raise a ParameterError if a file does not exist, or is of an unknown kind."""
     path = Path(name)
+    if name == STANDARD:
+        msg = 'standard input needs a configuration: input.observations = "-" for abers run'
+        raise ParameterError(msg)
     if scheme_of(name) is None and not is_table(name) and not path.exists():
         msg = f"{name}: {no_such_file(path)}"
         raise ParameterError(msg)

@@ -567,8 +567,8 @@ class CsvFormat:
             raise RecordError(msg) from None
         self._first = shown(raw)
         require_separator(self._name, self._first, header, self._dialect.delimiter)
-        repeated = [column for column, count in Counter(header).items() if count > 1 and column]
-        if repeated:
+        header = [name.strip() for name in header]
+        if repeated := [one for one, count in Counter(header).items() if count > 1 and one]:
             msg = f"{self._name}: two columns have the name {repeated[0]}; rename one of them"
             raise RecordError(msg)
         return header

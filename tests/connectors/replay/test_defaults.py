@@ -513,3 +513,30 @@ def test_a_label_before_its_observation(tmp_path: Path, monkeypatch: pytest.Monk
     Path("in.csv").write_text("time,label_time,score,label\n5,5,0.5,1\n6,4,0.5,0\n")
     with pytest.raises(RecordError, match="line 3: label_time, the label's time, is 0"):
         predictions(plan_replay(ReplayOptions("in.csv", output="out.jsonl")).job)
+
+
+def test_blanks_around_the_names_of_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A header with blanks after its commas has the names without them."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("id, time, score, label\na, 5, 0.5, 1\nb, 6, .2, true\n")
+    found = predictions(plan_replay(ReplayOptions("in.csv", "0", "out.jsonl")).job)
+    assert [(one["id"], one["time"], one["score"]) for one in found] == [
+        ("a", 5, 0.5),
+        ("b", 6, 0.2),
+    ]
+
+
+def test_a_label_time_without_a_time(file: Path) -> None:
+    """The only column of times is not that of labels: observations would have row numbers."""
+    del file
+    asked = ReplayOptions("scores.csv", columns={"label_time": "time"})
+    with pytest.raises(ParameterError, match="--label-time time: scores.csv has no other column"):
+        plan_replay(asked)
+
+
+def test_standard_input_needs_a_configuration() -> None:
+    """The name for standard input is not taken for a file."""
+    with pytest.raises(ParameterError, match="standard input needs a configuration"):
+        plan_replay(ReplayOptions("-"))
