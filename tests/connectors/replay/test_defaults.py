@@ -532,7 +532,7 @@ def test_a_label_time_without_a_time(file: Path) -> None:
     """The only column of times is not that of labels: observations would have row numbers."""
     del file
     asked = ReplayOptions("scores.csv", columns={"label_time": "time"})
-    with pytest.raises(ParameterError, match="--label-time time: scores.csv has no other column"):
+    with pytest.raises(ParameterError, match=r"--label-time time: scores\.csv has no other column"):
         plan_replay(asked)
 
 
