@@ -227,8 +227,8 @@ class BackgroundSnapshotter:
     def start(self, partition: int, offset: int, make: Callable[[], Iterable[Piece]]) -> bool:
         """Start a snapshot of the current state; return False if another snapshot is running.
 
-        `make` returns the bytes in pieces, and is called in a copy of this process. The changelog
-        of the partition continues at `offset`.
+        `make` returns the bytes in pieces, and is called in a copy of this process, which ends with
+        the calling thread. The changelog of the partition continues at `offset`.
         """
         if self.busy():
             return False

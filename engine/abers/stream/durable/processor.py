@@ -137,6 +137,8 @@ class GroupCommit(Generic[T, R]):
         requests get that error, and nothing is written any more.
     most
         Size of a group beyond which no request is added.
+    at_end
+        Called in the thread that writes, before it ends.
 
     Examples
     --------
@@ -146,8 +148,13 @@ class GroupCommit(Generic[T, R]):
     >>> commit.close()
     """
 
-    def __init__(self, write: Callable[[Sequence[T]], Sequence[R]], most: int) -> None:
-        self._write, self._most = write, most
+    def __init__(
+        self,
+        write: Callable[[Sequence[T]], Sequence[R]],
+        most: int,
+        at_end: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._write, self._most, self._at_end = write, most, at_end
         self._queue: SimpleQueue[Waiting[T, R] | None] = SimpleQueue()
         self.error: BaseException | None = None
         self._thread = Thread(target=self._run, name="commit", daemon=True)
@@ -171,6 +178,7 @@ class GroupCommit(Generic[T, R]):
             group = [one for one in group if one.future.set_running_or_notify_cancel()]
             if group:
                 self._commit(group)
+        self._at_end()
 
     def _gathered(self) -> tuple[list[Waiting[T, R]], bool]:
         """Return the requests that wait, at least one, and whether more may come."""
@@ -317,7 +325,8 @@ class DurableProcessor:
                 raise self._disk_failed(error) from error
             stack.pop_all()
         self._snapshots = BackgroundSnapshotter(self._save, self._note_saved)
-        self._commit = GroupCommit(self._write, _MOST_TOGETHER)
+        # A copy that makes a snapshot ends with the thread that began it, so that waits for it.
+        self._commit = GroupCommit(self._write, _MOST_TOGETHER, self._snapshots.close)
 
     # Events
 
@@ -410,7 +419,6 @@ class DurableProcessor:
         if not self._closed:
             self._closed = True
             self._commit.close()
-            self._snapshots.close()
             self._journal.close()
             os.close(self._lock)
 

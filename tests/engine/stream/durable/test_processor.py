@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import hypothesis
 import pytest
@@ -160,6 +161,38 @@ def test_snapshots(tmp_path: Path) -> None:
     assert StateFolder(tmp_path).numbers("journal")[0] == snapshots[0]
     with DurableProcessor(tmp_path) as durable:
         assert state(durable) == taken([made])
+
+
+class Gated(Scorer):
+    """A learner that is saved in a copy of this process only after a gate is open."""
+
+    gate: ClassVar[tuple[int, int]]
+    process: ClassVar[int]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Wait in a copy."""
+        if os.getpid() != self.process:
+            os.read(self.gate[0], 1)
+        return self.__dict__
+
+
+def test_a_close_waits_for_the_snapshot(tmp_path: Path) -> None:
+    """A snapshot that is being made at the end is saved, though it takes longer than the rest."""
+    Gated.gate, Gated.process = os.pipe(), os.getpid()
+    durable = DurableProcessor(tmp_path, learner=Gated(), key=KEY, journal_bytes=2_000)
+    for one in stream(400, every=20):
+        durable.process([one])
+        if len(StateFolder(tmp_path).numbers("journal")) > 1:
+            break
+    opener = threading.Timer(0.3, os.write, (Gated.gate[1], b"!"))
+    opener.start()
+    durable.close()
+    opener.join()
+    assert durable.last_snapshot is not None
+    assert durable.last_snapshot.error is None
+    assert StateFolder(tmp_path).numbers("snapshot")[-1] > 0
+    for end in Gated.gate:
+        os.close(end)
 
 
 def test_a_damaged_snapshot(tmp_path: Path) -> None:
