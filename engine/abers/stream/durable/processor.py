@@ -213,6 +213,7 @@ _JOURNAL, _SNAPSHOT = "journal", "snapshot"
 _JOURNAL_BYTES = 64 << 20  # read and applied in a few seconds
 _LENGTH = 8  # bytes
 _DISK_FAILURES = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # others are mistakes
+_AT_END = 10.0  # seconds for a snapshot that is being made when the processor is closed
 _MOST_TOGETHER = 10_000  # events of a group: more take hardly less time each
 
 
@@ -326,7 +327,8 @@ class DurableProcessor:
             stack.pop_all()
         self._snapshots = BackgroundSnapshotter(self._save, self._note_saved)
         # A copy that makes a snapshot ends with the thread that began it, so that waits for it.
-        self._commit = GroupCommit(self._write, _MOST_TOGETHER, self._snapshots.close)
+        at_end = partial(self._snapshots.close, _AT_END)
+        self._commit = GroupCommit(self._write, _MOST_TOGETHER, at_end)
 
     # Events
 
@@ -415,10 +417,15 @@ class DurableProcessor:
             return self._last_snapshot
 
     def close(self) -> None:
-        """Write what waits, and release the folder; closing again does nothing."""
+        """Write what waits, and release the folder; closing again does nothing.
+
+        A snapshot that is being made has 10 s to end, and is abandoned otherwise: the journal has
+        all that it would have.
+        """
         if not self._closed:
             self._closed = True
             self._commit.close()
+            self._snapshots.close()
             self._journal.close()
             os.close(self._lock)
 
