@@ -32,12 +32,10 @@ if TYPE_CHECKING:
     from abers_connectors.sources.base import Enough
 
 __all__ = [
-    "FirstLabels",
     "FoundColumns",
     "KnownColumns",
     "are_probabilities",
     "find_columns",
-    "rows_from_the_first_label",
     "values_of",
 ]
 
@@ -105,7 +103,7 @@ def find_columns(options: ReplayOptions) -> FoundColumns:
     file lacks, and those that the second file lacks, too.
     """
     first, mixed = _first(options)
-    second = None if options.labels is None else _second(options, first.wanted)
+    second = None if options.labels is None else _second(options, options.labels, first)
     _require(options, [first] if second is None else [first, second])
     return FoundColumns(first, second, mixed)
 
@@ -125,7 +123,7 @@ def _has_rows_of_labels(
         return False
     scores, label = [*_names(wanted["score"])], wanted["label"]
     rows = _rows_of(options.stream, [*scores, label], csv_of(options))
-    found = rows_from_the_first_label(rows, scores, label)
+    found = _rows_from_the_first_label(rows, scores, label)
     has_id = wanted["id"] != "row" and not _is_missing(wanted["id"], known)
     return found.labels_alone and (found.scored or has_id)
 
@@ -160,20 +158,18 @@ def _first(options: ReplayOptions) -> tuple[KnownColumns, bool]:
         raise ParameterError(msg)
     if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
         wanted.pop("label_time", None)  # it means nothing with row numbers, and a delay beats it
-    if second and known:
-        wanted["id"], _ = _ids(options, known)
     return KnownColumns(options.stream, wanted, known), mixed
 
 
-def _second(options: ReplayOptions, columns: dict[str, Any]) -> KnownColumns:
-    file = options.labels or ""
-    named = given(options.columns)
+def _second(options: ReplayOptions, file: str, first: KnownColumns) -> KnownColumns:
+    """Return the columns of the file of labels, and set that of the ids in the first file."""
+    columns, named = first.wanted, given(options.columns)
     known = _fields_of(options, file)
+    id_ = columns["id"]
+    if first.known:
+        columns["id"], id_ = _ids(options, first.known, known or first.known)
     if not known:
-        unknown = {"label": "label"} | {one: named[one] for one in ("label",) if one in named}
-        return KnownColumns(file, unknown, ())
-    first = _fields_of(options, options.stream)
-    id_ = _ids(options, first, known)[1] if first else columns["id"]
+        return KnownColumns(file, {"label": named.get("label", "label")}, ())
     left = [one for one in known if one != id_]
     time = usual_column("label_time", left) or usual_column("time", left) or columns["time"]
     found = {
@@ -223,12 +219,8 @@ def _needed(options: ReplayOptions, file: str) -> str:
     return "observation; it needs a row for each, with an id and a score"
 
 
-def _ids(
-    options: ReplayOptions, first: Sequence[str], second: Sequence[str] | None = None
-) -> tuple[str, str]:
+def _ids(options: ReplayOptions, first: Sequence[str], second: Sequence[str]) -> tuple[str, str]:
     """Return the columns of ids of both files; those that no file has if they share none."""
-    file = options.labels or ""
-    second = (_fields_of(options, file) or first) if second is None else second
     if (named := options.columns.get("id")) is not None:
         return named, named
     shared = [one for one in first if one in second]
@@ -408,24 +400,24 @@ def _is_none(value: object) -> bool:
     return (isinstance(value, float) and math.isnan(value)) or is_no_label(value)
 
 
-class FirstLabels(NamedTuple):
+class _FirstLabels(NamedTuple):
     """What the rows of a file say up to its first labels."""
 
     scored: bool  # a row up to the first label has a score
     labels_alone: bool  # there are labels, and no row of the first ones has a score too
 
 
-def rows_from_the_first_label(
+def _rows_from_the_first_label(
     rows: Iterable[Mapping[str, Any]], scores: Iterable[str], label: str
-) -> FirstLabels:
+) -> _FirstLabels:
     """Return what rows say: as many as it takes to the first label, and the sample from there.
 
     Examples
     --------
-    >>> rows_from_the_first_label([{"p": 0.5}] * 500 + [{"y": 1}], ["p"], "y")
-    FirstLabels(scored=True, labels_alone=True)
-    >>> rows_from_the_first_label([{"p": 0.5, "y": 1}, {"y": 1}], ["p"], "y")
-    FirstLabels(scored=True, labels_alone=False)
+    >>> _rows_from_the_first_label([{"p": 0.5}] * 500 + [{"y": 1}], ["p"], "y")
+    _FirstLabels(scored=True, labels_alone=True)
+    >>> _rows_from_the_first_label([{"p": 0.5, "y": 1}, {"y": 1}], ["p"], "y")
+    _FirstLabels(scored=True, labels_alone=False)
     """
     left, scores = iter(rows), {*scores}
     scored = False
@@ -434,5 +426,5 @@ def rows_from_the_first_label(
         if label in row:
             sample = chain([row], islice(left, _SAMPLE - 1))
             of_labels = (one for one in sample if label in one)
-            return FirstLabels(scored, all(scores.isdisjoint(one) for one in of_labels))
-    return FirstLabels(scored, labels_alone=False)
+            return _FirstLabels(scored, all(scores.isdisjoint(one) for one in of_labels))
+    return _FirstLabels(scored, labels_alone=False)

@@ -259,7 +259,7 @@ class LabelColumns(NamedTuple):
     inputs
         Of each record: 0 for observations, 1 for labels.
     ids, models, times
-        Fields of each record. The model is None for a label without one, which is looked up;
+        Fields of each record. The model is None where a label names none, and is looked up;
         all others go to their own model.
     """
 

@@ -183,32 +183,31 @@ class MethodKeywords:
     """The keywords that each method of a model takes, read once from its signatures."""
 
     def __init__(self, model: Any) -> None:
-        self._model = model
+        self._model = _named(model)
         self._names = {method: _accepted_names(model, method) for method in _METHODS}
+        self._known = {end: self._known_names(model, end) for end in ("one", "many")}
 
     def accepted(self, method: str, keywords: dict[str, Any]) -> dict[str, Any]:
-        """Return the keywords that the method accepts; a ParameterError if none accepts one."""
+        """Return the keywords that the method accepts.
+
+        A ParameterError is raised for one that neither learning nor scoring takes.
+        """
         names = self._names[method] if keywords else None
         if names is None:
             return keywords
-        self._require_known(method, keywords)
+        known = self._known[method.rpartition("_")[2]]
+        if known is not None and not keywords.keys() <= known:
+            unknown = min(keywords.keys() - known)
+            msg = f"{unknown}= is no keyword of this method, nor of {self._model}; take it out"
+            raise ParameterError(msg)
         return {name: value for name, value in keywords.items() if name in names}
 
-    def _require_known(self, method: str, keywords: dict[str, Any]) -> None:
-        """Raise a ParameterError for a keyword that neither learning nor scoring takes."""
-        end = method.rpartition("_")[2]
-        score = "predict_proba" if hasattr(self._model, f"predict_proba_{end}") else "predict"
-        methods = [one for one in (f"learn_{end}", f"{score}_{end}") if hasattr(self._model, one)]
+    def _known_names(self, model: Any, end: str) -> frozenset[str] | None:
+        """Return what learning and scoring take, and the weight; None if they take anything."""
+        score = "predict_proba" if hasattr(model, f"predict_proba_{end}") else "predict"
+        methods = [one for one in (f"learn_{end}", f"{score}_{end}") if hasattr(model, one)]
         named = [self._names.get(one) for one in methods]
-        if None in named:
-            return
-        known = {"w", *(name for names in named if names is not None for name in names)}
-        if unknown := sorted(keywords.keys() - known):
-            msg = (
-                f"{unknown[0]}= is no keyword of this method, nor of {' or '.join(methods)} of "
-                f"{_named(self._model)}; take it out"
-            )
-            raise ParameterError(msg)
+        return None if None in named else frozenset(["w"]).union(*filter(None, named))
 
 
 def _accepted_names(model: Any, method: str) -> frozenset[str] | None:
